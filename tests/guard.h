@@ -20,42 +20,46 @@
     }
 static int64_t guard_row_calls; /* of the row-space path */
 /* clang-format off */
-GUARDED(rhs, rows, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
-              double *b, fe_moments *total), (g, ctx, f32, kind, w, x, b, total))
-GUARDED(residual, rows, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
+GUARDED(rhs, rows, (const fe_rows *g, frg_context *ctx, int f32, int lanes, const fe_row_work *w, const fe_block *x,
+              double *b, fe_moments *total), (g, ctx, f32, lanes, w, x, b, total))
+GUARDED(residual, rows, (const fe_rows *g, frg_context *ctx, int f32, int lanes, const fe_row_work *w, const fe_block *x,
                    const fe_block *out, const double *a, double *s, double *effect, fe_elim_audit *total),
-        (g, ctx, f32, kind, w, x, out, a, s, effect, total))
-GUARDED(apply, reduced, (const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind, const fe_row_work *w,
-                bool low, const void *p, double *y), (g, b, ctx, f32, kind, w, low, p, y))
-GUARDED(multiply, reduced, (const fe_schur *s, frg_context *ctx, int f32, int kind, const void *p, double *y),
-        (s, ctx, f32, kind, p, y))
-GUARDED(solve, reduced, (const frgi_direct *d, int kind, double *x, double *scratch), (d, kind, x, scratch))
-GUARDED(precondition, reduced, (const frgi_ac *ac, int kind, const double *r, double *z, double *scratch),
-        (ac, kind, r, z, scratch))
-GUARDED(project, reduced, (const fe_rows *g, int kind, const int32_t *set, double *r, double *sum, double *weight),
-        (g, kind, set, r, sum, weight))
-GUARDED(audit, reduced, (const fe_rows *g, int kind, const double *s, int k, fe_reduced_audit *out), (g, kind, s, k, out))
-GUARDED(means, reduced, (const fe_rows *g, int kind, const double *s, int k, double *to), (g, kind, s, k, to))
+        (g, ctx, f32, lanes, w, x, out, a, s, effect, total))
+GUARDED(apply, reduced, (const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int lanes, const fe_row_work *w,
+                bool low, const void *p, double *y), (g, b, ctx, f32, lanes, w, low, p, y))
+GUARDED(multiply, reduced, (const fe_schur *s, frg_context *ctx, int f32, int lanes, const void *p, double *y),
+        (s, ctx, f32, lanes, p, y))
+GUARDED(solve, reduced, (const frgi_direct *d, int lanes, double *x, double *scratch), (d, lanes, x, scratch))
+GUARDED(precondition, reduced, (const frgi_ac *ac, int lanes, const double *r, double *z, double *scratch),
+        (ac, lanes, r, z, scratch))
+GUARDED(project, reduced, (const fe_rows *g, int lanes, const int32_t *set, double *r, double *sum, double *weight),
+        (g, lanes, set, r, sum, weight))
+GUARDED(audit, reduced, (const fe_rows *g, int lanes, const double *s, int k, fe_reduced_audit *out), (g, lanes, s, k, out))
+GUARDED(means, reduced, (const fe_rows *g, int lanes, const double *s, int k, double *to), (g, lanes, s, k, to))
 GUARDED(draw, reduced, (int64_t n, frg_context *ctx, double *to), (n, ctx, to))
-GUARDED(copy, reduced, (int64_t n, int kind, const double *from, double *to), (n, kind, from, to))
-GUARDED(add, reduced, (int64_t n, int kind, double alpha, const double *from, double *to), (n, kind, alpha, from, to))
-GUARDED(scale, reduced, (int64_t n, int kind, const double *factor, double *v), (n, kind, factor, v))
-GUARDED(times_diagonal, reduced, (int64_t n, int kind, const double *d, const double *s, double *z), (n, kind, d, s, z))
-GUARDED(dot, reduced, (int64_t n, int kind, const double *s, const double *z, double *sum), (n, kind, s, z, sum))
-GUARDED(largest, reduced, (int64_t n, int kind, const double *v, double *max_abs), (n, kind, v, max_abs))
-GUARDED(add_column, reduced, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
-GUARDED(get_column, reduced, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
-GUARDED(gather, reduced, (int64_t n, int kind, const int32_t *level, const double *from, double *to),
-        (n, kind, level, from, to))
-GUARDED(scatter, reduced, (int64_t n, int kind, const int32_t *level, const double *from, const double *b, double *to,
-                  double *energy), (n, kind, level, from, b, to, energy))
+GUARDED(copy, reduced, (int64_t n, int lanes, const double *from, double *to), (n, lanes, from, to))
+GUARDED(add, reduced, (int64_t n, int lanes, double alpha, const double *from, double *to), (n, lanes, alpha, from, to))
+GUARDED(scale, reduced, (int64_t n, int lanes, const double *factor, double *v), (n, lanes, factor, v))
+GUARDED(times_diagonal, reduced, (int64_t n, int lanes, const double *d, const double *s, double *z), (n, lanes, d, s, z))
+GUARDED(dot, reduced, (int64_t n, int lanes, const double *s, const double *z, double *sum), (n, lanes, s, z, sum))
+GUARDED(largest, reduced, (int64_t n, int lanes, const double *v, double *max_abs), (n, lanes, v, max_abs))
+GUARDED(add_column, reduced, (int64_t n, int lanes, int k, const double *from, double *to), (n, lanes, k, from, to))
+GUARDED(get_column, reduced, (int64_t n, int lanes, int k, const double *from, double *to), (n, lanes, k, from, to))
+GUARDED(move, reduced, (int64_t n, int count, int lanes, int first, const double *from, int to_lanes, int at, double *to),
+        (n, count, lanes, first, from, to_lanes, at, to))
+GUARDED(gather, reduced, (int64_t n, int lanes, const int32_t *level, const double *from, double *to),
+        (n, lanes, level, from, to))
+GUARDED(scatter, reduced, (int64_t n, int lanes, const int32_t *level, const double *from, const double *b, double *to,
+                  double *energy), (n, lanes, level, from, b, to, energy))
 GUARDED(start, recurrence, (const fe_cg_call *c, const fe_cg_target *target), (c, target))
 GUARDED(step, recurrence, (const fe_cg_call *c, int64_t step), (c, step))
 /* those of the row-space path */
 ROWS(load, (fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k), (f, a, first, k))
 ROWS(store, (fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k), (f, a, first, k))
+ROWS(again, (fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k), (f, a, first, k))
+ROWS(end, (fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k), (f, a, first, k))
 ROWS(moments, (fe_row_lsmr *f, int64_t k, double *norm2, double *square), (f, k, norm2, square))
-ROWS(take_out, (fe_row_lsmr *f, int64_t k, bool with, double *effect), (f, k, with, effect))
+ROWS(take_out, (fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect), (f, k, how, effect))
 ROWS(audit, (fe_row_lsmr *f, int64_t k, fe_row_audit out[]), (f, k, out))
 ROWS(energy, (fe_row_lsmr *f, int64_t k, int64_t c, double *out), (f, k, c, out))
 ROWS(zero, (fe_row_lsmr *f, int64_t k, const bool columns[]), (f, k, columns))
@@ -73,6 +77,8 @@ GUARDED(poll, recurrence, (const fe_cg_call *c, fe_cg_summary *summary, fe_cg_co
 
 static const struct fe_row_lsmr_steps guarded_row_steps = {.load = guard_rows_load,
                                                            .store = guard_rows_store,
+                                                           .again = guard_rows_again,
+                                                           .end = guard_rows_end,
                                                            .moments = guard_rows_moments,
                                                            .take_out = guard_rows_take_out,
                                                            .audit = guard_rows_audit,
@@ -107,6 +113,7 @@ TEST_UNUSED static const fe_steps guarded_steps = {
                 .largest = guard_largest,
                 .add_column = guard_add_column,
                 .get_column = guard_get_column,
+                .move = guard_move,
                 .gather = guard_gather,
                 .scatter = guard_scatter},
     .recurrence = {.start = guard_start, .step = guard_step, .poll = guard_poll},

@@ -135,8 +135,15 @@ static frg_status plain_moments_of(fe_row_lsmr *f, int64_t k, double *norm2, dou
     return FRG_OK;
 }
 
-static frg_status plain_take_out(fe_row_lsmr *f, int64_t k, bool with, double *effect)
+static frg_status plain_end(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
+    (void)f, (void)a, (void)first, (void)k;
+    return FRG_OK;
+}
+
+static frg_status plain_take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect)
+{
+    const bool with = how != FE_PROJECTED;
     const fe_basis *const b = &f->basis;
     double unused = 0;
     for (int64_t e = 0; e < b->n_elim_columns * k; e++)
@@ -345,7 +352,9 @@ static frg_status plain_effects_of(const fe_row_lsmr *f, int64_t column, double 
 }
 
 static const struct fe_row_lsmr_steps plain_row_steps = {.load = plain_load,
+                                                         .again = plain_load,
                                                          .store = plain_store,
+                                                         .end = plain_end,
                                                          .moments = plain_moments_of,
                                                          .take_out = plain_take_out,
                                                          .audit = plain_audit_rows,

@@ -2,7 +2,7 @@
  * thread: no chunks, no pairs, no vectors of a CPU level, no bordered system, no float32 product.
  * The solver runs on them as on the host's.
  *
- * Letters are those of fe_rows.h: u eliminated levels, l reduced unknowns, K = 1 << kind columns
+ * Letters are those of fe_rows.h: u eliminated levels, l reduced unknowns, K columns
  * side by side.  Two steps are the host's own, as a factor is opaque: solve and precondition.
  *
  * Conjugate gradients are the textbook's (Saad 2003, algorithm 9.1), with the stopping test of
@@ -86,10 +86,9 @@ static double plain_mean(const fe_rows *g, int64_t u, const double *z)
 }
 
 /** b = D_r' W (I - P_1) x, and the moments of x. */
-static frg_status plain_rhs(const fe_rows *g, frg_context *ctx, int f32, int kind,
+static frg_status plain_rhs(const fe_rows *g, frg_context *ctx, int f32, int lanes,
                             const fe_row_work *w, const fe_block *x, double *b, fe_moments *m)
 {
-    const int lanes = 1 << kind;
     double *const z = calloc((size_t)g->n, sizeof *z);
     (void)ctx;
     (void)w;
@@ -120,11 +119,10 @@ static frg_status plain_rhs(const fe_rows *g, frg_context *ctx, int f32, int kin
 }
 
 /** out = (I - P_1)(x - D_r a),  s = D_r' W out, and the audit of the eliminated levels. */
-static frg_status plain_residual(const fe_rows *g, frg_context *ctx, int f32, int kind,
+static frg_status plain_residual(const fe_rows *g, frg_context *ctx, int f32, int lanes,
                                  const fe_row_work *w, const fe_block *x, const fe_block *out,
                                  const double *a, double *s, double *effect, fe_elim_audit *audit)
 {
-    const int lanes = 1 << kind;
     double *const z = calloc((size_t)g->n, sizeof *z);
     double *const sums = calloc((size_t)(g->n_reduced * lanes), sizeof *sums);
     (void)ctx;
@@ -170,9 +168,8 @@ static double plain_number(const void *p, int f32, int64_t at)
 
 /** y = D_r' W (I - P_1) D_r p, which is S p in every form. */
 static frg_status plain_apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32,
-                              int kind, const fe_row_work *w, bool low, const void *p, double *y)
+                              int lanes, const fe_row_work *w, bool low, const void *p, double *y)
 {
-    const int lanes = 1 << kind;
     const int64_t length = g->n_reduced * lanes;
     double *const z = calloc((size_t)g->n, sizeof *z), *const a = calloc((size_t)length, sizeof *a);
     (void)ctx;
@@ -199,59 +196,59 @@ static frg_status plain_apply(const fe_rows *g, const fe_bordered *b, frg_contex
 }
 
 /** y = S p with the assembled S. */
-static frg_status plain_multiply(const fe_schur *s, frg_context *ctx, int f32, int kind,
+static frg_status plain_multiply(const fe_schur *s, frg_context *ctx, int f32, int lanes,
                                  const void *p, double *y)
 {
     (void)ctx;
     plain.calls[PLAIN_MULTIPLY]++;
     for (int64_t l = 0; l < s->n; l++)
-        for (int k = 0; k < 1 << kind; k++) {
+        for (int k = 0; k < lanes; k++) {
             double sum = 0;
             for (int64_t e = s->starts[l]; e < s->starts[l + 1]; e++)
-                sum += s->values[e] * plain_number(p, f32, ((int64_t)s->columns[e] << kind) + k);
-            y[(l << kind) + k] = sum;
+                sum += s->values[e] * plain_number(p, f32, (int64_t)s->columns[e] * lanes + k);
+            y[l * lanes + k] = sum;
         }
     return FRG_OK;
 }
 
-static frg_status plain_solve(const frgi_direct *d, int kind, double *x, double *scratch)
+static frg_status plain_solve(const frgi_direct *d, int lanes, double *x, double *scratch)
 {
     plain.calls[PLAIN_SOLVE]++;
-    return frgi_fe_host_steps.reduced.solve(d, kind, x, scratch);
+    return frgi_fe_host_steps.reduced.solve(d, lanes, x, scratch);
 }
 
-static frg_status plain_precondition(const frgi_ac *ac, int kind, const double *r, double *z,
+static frg_status plain_precondition(const frgi_ac *ac, int lanes, const double *r, double *z,
                                      double *scratch)
 {
     plain.calls[PLAIN_PRECONDITION]++;
-    return frgi_fe_host_steps.reduced.precondition(ac, kind, r, z, scratch);
+    return frgi_fe_host_steps.reduced.precondition(ac, lanes, r, z, scratch);
 }
 
 /** r <- r - W z (z'r) / (z'W z) for the indicator z of each set, one column after the other. */
-static frg_status plain_project(const fe_rows *g, int kind, const int32_t *set, double *r,
+static frg_status plain_project(const fe_rows *g, int lanes, const int32_t *set, double *r,
                                 double *sum, double *weight)
 {
     plain.calls[PLAIN_PROJECT]++;
-    for (int k = 0; k < 1 << kind; k++) {
+    for (int k = 0; k < lanes; k++) {
         for (int64_t z = 0; z < g->n_reduced; z++)
             sum[z] = weight[z] = 0;
         for (int64_t l = 0; l < g->n_reduced; l++) {
-            sum[set[l]] += r[(l << kind) + k];
+            sum[set[l]] += r[l * lanes + k];
             weight[set[l]] += g->level_weight[l];
         }
         for (int64_t l = 0; l < g->n_reduced; l++)
             if (weight[set[l]] > 0)
-                r[(l << kind) + k] -= g->level_weight[l] * sum[set[l]] / weight[set[l]];
+                r[l * lanes + k] -= g->level_weight[l] * sum[set[l]] / weight[set[l]];
     }
     return FRG_OK;
 }
 
-static frg_status plain_audit(const fe_rows *g, int kind, const double *s, int k,
+static frg_status plain_audit(const fe_rows *g, int lanes, const double *s, int k,
                               fe_reduced_audit *out)
 {
     *out = (fe_reduced_audit){.worst = -1};
     for (int64_t l = 0; l < g->n_reduced; l++) {
-        const double v = s[(l << kind) + k], n = g->level_weight[l];
+        const double v = s[l * lanes + k], n = g->level_weight[l];
         if (n > 0 && fabs(v) / n > out->mean) {
             out->mean = fabs(v) / n;
             out->worst = l;
@@ -261,10 +258,10 @@ static frg_status plain_audit(const fe_rows *g, int kind, const double *s, int k
     return FRG_OK;
 }
 
-static frg_status plain_means(const fe_rows *g, int kind, const double *s, int k, double *to)
+static frg_status plain_means(const fe_rows *g, int lanes, const double *s, int k, double *to)
 {
     for (int64_t l = 0; l < g->n_reduced; l++)
-        to[l] = g->level_weight[l] > 0 ? fabs(s[(l << kind) + k]) / g->level_weight[l] : 0;
+        to[l] = g->level_weight[l] > 0 ? fabs(s[l * lanes + k]) / g->level_weight[l] : 0;
     return FRG_OK;
 }
 
@@ -282,85 +279,94 @@ static frg_status plain_draw(int64_t n, frg_context *ctx, double *to)
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-static frg_status plain_copy(int64_t n, int kind, const double *from, double *to)
+static frg_status plain_copy(int64_t n, int lanes, const double *from, double *to)
 {
-    for (int64_t j = 0; j < n << kind; j++)
+    for (int64_t j = 0; j < n * lanes; j++)
         to[j] = from ? from[j] : 0;
     return FRG_OK;
 }
 
-static frg_status plain_add(int64_t n, int kind, double alpha, const double *from, double *to)
+static frg_status plain_add(int64_t n, int lanes, double alpha, const double *from, double *to)
 {
-    for (int64_t j = 0; j < n << kind; j++)
+    for (int64_t j = 0; j < n * lanes; j++)
         to[j] += alpha * from[j];
     return FRG_OK;
 }
 
-static frg_status plain_scale(int64_t n, int kind, const double *factor, double *v)
+static frg_status plain_scale(int64_t n, int lanes, const double *factor, double *v)
 {
-    for (int64_t j = 0; j < n << kind; j++)
-        v[j] *= factor[j % (1 << kind)];
+    for (int64_t j = 0; j < n * lanes; j++)
+        v[j] *= factor[j % lanes];
     return FRG_OK;
 }
 
-static frg_status plain_times_diagonal(int64_t n, int kind, const double *d, const double *s,
+static frg_status plain_times_diagonal(int64_t n, int lanes, const double *d, const double *s,
                                        double *z)
 {
-    for (int64_t j = 0; j < n << kind; j++)
-        z[j] = d[j / (1 << kind)] * s[j];
+    for (int64_t j = 0; j < n * lanes; j++)
+        z[j] = d[j / lanes] * s[j];
     return FRG_OK;
 }
 
-static frg_status plain_dot(int64_t n, int kind, const double *s, const double *z, double *sum)
+static frg_status plain_dot(int64_t n, int lanes, const double *s, const double *z, double *sum)
 {
-    for (int k = 0; k < 1 << kind; k++)
+    for (int k = 0; k < lanes; k++)
         sum[k] = 0;
-    for (int64_t j = 0; j < n << kind; j++)
-        sum[j % (1 << kind)] += s[j] * z[j];
+    for (int64_t j = 0; j < n * lanes; j++)
+        sum[j % lanes] += s[j] * z[j];
     return FRG_OK;
 }
 
-static frg_status plain_largest(int64_t n, int kind, const double *v, double *max_abs)
+static frg_status plain_largest(int64_t n, int lanes, const double *v, double *max_abs)
 {
-    for (int k = 0; k < 1 << kind; k++)
+    for (int k = 0; k < lanes; k++)
         max_abs[k] = 0;
-    for (int64_t j = 0; j < n << kind; j++)
-        max_abs[j % (1 << kind)] = fmax(max_abs[j % (1 << kind)], fabs(v[j]));
+    for (int64_t j = 0; j < n * lanes; j++)
+        max_abs[j % lanes] = fmax(max_abs[j % lanes], fabs(v[j]));
     return FRG_OK;
 }
 
-static frg_status plain_add_column(int64_t n, int kind, int k, const double *from, double *to)
+static frg_status plain_add_column(int64_t n, int lanes, int k, const double *from, double *to)
 {
     for (int64_t l = 0; l < n; l++)
-        to[(l << kind) + k] += from[l];
+        to[l * lanes + k] += from[l];
     return FRG_OK;
 }
 
-static frg_status plain_get_column(int64_t n, int kind, int k, const double *from, double *to)
+static frg_status plain_get_column(int64_t n, int lanes, int k, const double *from, double *to)
 {
     for (int64_t l = 0; l < n; l++)
-        to[l] = from[(l << kind) + k];
+        to[l] = from[l * lanes + k];
     return FRG_OK;
 }
 
-static frg_status plain_gather(int64_t n, int kind, const int32_t *level, const double *from,
+static frg_status plain_move_columns(int64_t n, int count, int lanes, int first, const double *from,
+                                     int to_lanes, int at, double *to)
+{
+    for (int64_t l = 0; l < n; l++)
+        for (int k = 0; k < count; k++)
+            to[l * to_lanes + at + k] = from[l * lanes + first + k];
+    return FRG_OK;
+}
+
+static frg_status plain_gather(int64_t n, int lanes, const int32_t *level, const double *from,
                                double *to)
 {
-    for (int64_t j = 0; j < n << kind; j++)
-        to[j] = from[((int64_t)level[j >> kind] << kind) + j % (1 << kind)];
+    for (int64_t j = 0; j < n * lanes; j++)
+        to[j] = from[(int64_t)level[j / lanes] * lanes + j % lanes];
     return FRG_OK;
 }
 
-static frg_status plain_scatter(int64_t n, int kind, const int32_t *level, const double *from,
+static frg_status plain_scatter(int64_t n, int lanes, const int32_t *level, const double *from,
                                 const double *b, double *to, double *energy)
 {
     plain.calls[PLAIN_SCATTER]++;
-    for (int k = 0; k < 1 << kind; k++)
+    for (int k = 0; k < lanes; k++)
         energy[k] = 0;
-    for (int64_t j = 0; j < n << kind; j++) {
-        const int64_t at = ((int64_t)level[j >> kind] << kind) + j % (1 << kind);
+    for (int64_t j = 0; j < n * lanes; j++) {
+        const int64_t at = (int64_t)level[j / lanes] * lanes + j % lanes;
         to[at] += from[j];
-        energy[j % (1 << kind)] += b[at] * from[j];
+        energy[j % lanes] += b[at] * from[j];
     }
     return FRG_OK;
 }
@@ -393,9 +399,9 @@ static frg_status plain_z(const fe_cg_call *c, double *z)
 {
     const fe_system *const s = c->s;
     if (s->precondition)
-        return s->precondition(s->precondition_data, 1 << c->kind, c->w->r, z);
-    for (int64_t j = 0; j < s->n << c->kind; j++)
-        z[j] = s->inverse_diag[j >> c->kind] * c->w->r[j];
+        return s->precondition(s->precondition_data, c->lanes, c->w->r, z);
+    for (int64_t j = 0; j < s->n * c->lanes; j++)
+        z[j] = s->inverse_diag[j / c->lanes] * c->w->r[j];
     return FRG_OK;
 }
 
@@ -403,7 +409,7 @@ static double plain_inner(const fe_cg_call *c, int k, const void *p, int f32, co
 {
     double sum = 0;
     for (int64_t l = 0; l < c->s->n; l++)
-        sum += plain_number(p, f32, (l << c->kind) + k) * q[(l << c->kind) + k];
+        sum += plain_number(p, f32, l * c->lanes + k) * q[l * c->lanes + k];
     return sum;
 }
 
@@ -411,7 +417,7 @@ static double plain_inner(const fe_cg_call *c, int k, const void *p, int f32, co
 static void plain_direction(const fe_cg_call *c, int k, double beta, const double *z)
 {
     for (int64_t l = 0; l < c->s->n; l++) {
-        const int64_t j = (l << c->kind) + k;
+        const int64_t j = l * c->lanes + k;
         if (c->f32)
             ((float *)c->w->p)[j] = (float)(z[j] + beta * plain_number(c->w->p, 1, j));
         else
@@ -427,7 +433,7 @@ static bool plain_ends(const fe_cg_call *c, const plain_run *m, int k)
     const double left = fmax(t->within - m->column[k].energy, t->noise);
     double largest = 0, gradient = 0;
     for (int64_t l = 0; l < c->s->n; l++) {
-        const double r = c->w->r[(l << c->kind) + k], inverse = c->s->level_inverse[l];
+        const double r = c->w->r[l * c->lanes + k], inverse = c->s->level_inverse[l];
         largest = fmax(largest, fabs(r) * inverse);
         gradient += r * r * inverse;
     }
@@ -438,13 +444,13 @@ static bool plain_ends(const fe_cg_call *c, const plain_run *m, int k)
 static frg_status plain_cg_start(const fe_cg_call *c, const fe_cg_target *target)
 {
     plain_run *const m = plain_run_of(c->w);
-    const int64_t length = c->s->n << c->kind;
+    const int64_t length = c->s->n * c->lanes;
     double *const z = calloc((size_t)length + 1, sizeof *z);
     plain.calls[PLAIN_CG]++;
     memset(c->w->x, 0, (size_t)length * sizeof *c->w->x);
     memset(c->w->p, 0, (size_t)length * sizeof *c->w->x);
     const frg_status status = plain_z(c, z);
-    for (int k = 0; k < 1 << c->kind; k++) {
+    for (int k = 0; k < c->lanes; k++) {
         m->target[k] = target[k];
         m->column[k] = (fe_cg_column){.lambda = (double)NAN};
         m->rho[k] = m->first[k] = plain_inner(c, k, c->w->r, 0, z);
@@ -463,8 +469,8 @@ static void plain_lanczos(const fe_cg_call *c, const plain_run *m, int64_t step,
 {
     const double before = step > 0 ? m->beta[k] / m->alpha[k] : 0;
     if (step < FE_HISTORY) {
-        c->w->diagonal[(step << c->kind) + k] = 1 / alpha + before;
-        c->w->below2[(step << c->kind) + k] = step > 0 ? before / m->alpha[k] : 0;
+        c->w->diagonal[step * c->lanes + k] = 1 / alpha + before;
+        c->w->below2[step * c->lanes + k] = step > 0 ? before / m->alpha[k] : 0;
     }
 }
 
@@ -482,7 +488,7 @@ static bool plain_move(const fe_cg_call *c, plain_run *m, int64_t step, int k)
     const double alpha = m->rho[k] / curvature;
     plain_lanczos(c, m, step, k, alpha);
     for (int64_t l = 0; l < c->s->n; l++) {
-        const int64_t j = (l << c->kind) + k;
+        const int64_t j = l * c->lanes + k;
         w->x[j] += alpha * plain_number(w->p, c->f32, j);
         w->r[j] -= alpha * w->q[j];
     }
@@ -494,13 +500,13 @@ static bool plain_move(const fe_cg_call *c, plain_run *m, int64_t step, int k)
 static frg_status plain_cg_step(const fe_cg_call *c, int64_t step)
 {
     plain_run *const m = plain_run_of(c->w);
-    double *const z = calloc((size_t)(c->s->n << c->kind) + 1, sizeof *z);
+    double *const z = calloc((size_t)(c->s->n * c->lanes) + 1, sizeof *z);
     bool moved[FE_MAX_LANES] = {false};
-    frg_status status = c->s->times(c->s->data, 1 << c->kind, c->w->p, c->w->q); /* q = S p */
-    for (int k = 0; k < 1 << c->kind && status == FRG_OK; k++)
+    frg_status status = c->s->times(c->s->data, c->lanes, c->w->p, c->w->q); /* q = S p */
+    for (int k = 0; k < c->lanes && status == FRG_OK; k++)
         moved[k] = plain_move(c, m, step, k);
     status = status == FRG_OK ? plain_z(c, z) : status;
-    for (int k = 0; k < 1 << c->kind && status == FRG_OK; k++) {
+    for (int k = 0; k < c->lanes && status == FRG_OK; k++) {
         if (!moved[k])
             continue;
         const double next = plain_inner(c, k, c->w->r, 0, z);
@@ -519,14 +525,14 @@ static frg_status plain_cg_poll(const fe_cg_call *c, fe_cg_summary *summary, fe_
 {
     const plain_run *const m = plain_run_of(c->w);
     *summary = (fe_cg_summary){.worst = 0};
-    for (int k = 0; k < 1 << c->kind; k++) {
+    for (int k = 0; k < c->lanes; k++) {
         const fe_cg_column *const col = &m->column[k];
         summary->running += !col->done && !col->given_up;
         if (column) {
             const int64_t known = col->steps < FE_HISTORY ? col->steps : FE_HISTORY;
             column[k] = *col;
             column[k].lambda =
-                frgi_ritz_smallest(c->w->diagonal + k, c->w->below2 + k, 1 << c->kind, known);
+                frgi_ritz_smallest(c->w->diagonal + k, c->w->below2 + k, c->lanes, known);
             column[k].rate = col->steps > 0 && m->first[k] > 0
                                  ? pow(m->rho[k] / m->first[k], 0.5 / (double)col->steps)
                                  : 0;
@@ -555,6 +561,7 @@ static const fe_steps plain_steps = {
                 .largest = plain_largest,
                 .add_column = plain_add_column,
                 .get_column = plain_get_column,
+                .move = plain_move_columns,
                 .gather = plain_gather,
                 .scatter = plain_scatter},
     .recurrence = {.start = plain_cg_start, .step = plain_cg_step, .poll = plain_cg_poll},

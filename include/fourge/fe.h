@@ -168,7 +168,8 @@ typedef struct {
                                has left, or more */
     double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct
                                without slopes */
-    int block;              /* columns carried together, 1 .. 32; 8 */
+    int block;              /* columns carried together at most, 1 .. 32; 0: 8, or on a device 16
+                               or what pays there */
     size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the
                                machine's; a method direct or precond ac that needs more is
                                E_TOO_BIG */

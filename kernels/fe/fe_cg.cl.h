@@ -12,7 +12,7 @@
  * have left, in the same order.  Where a row has one reduced index and weight 1, z is -t, of
  * levels instead of rows, and q_l = N_l p_l + sum z.
  *
- * K columns lie side by side; an item has one column of them where a group has K items or more.
+ * K columns lie side by side (fe_pieces.h).
  */
 
 /** z of eliminated level u and column k; returns its share of p'Sp. */
@@ -56,7 +56,7 @@ KERNEL void fe_spread(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         for (i64 u = first + l.place; u < last; u += l.per) {
             share += fe_spread_level(v, w, at, u, k);
         }
-        share = fe_lane_sum(scratch, share, l.width);
+        share = fe_lane_sum(scratch, share, &l);
         if (l.place == 0) {
             v[at[FD_OF_SPREADS] + GID0 * columns + k] = share;
         }
@@ -89,7 +89,7 @@ KERNEL void fe_update(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         for (i64 s = l.place; s < spreads; s += l.per) {
             curvature += v[at[FD_OF_SPREADS] + s * columns + k];
         }
-        curvature = fe_lane_sum(scratch, curvature, l.width);
+        curvature = fe_lane_sum(scratch, curvature, &l);
         const real before = state[FDS_RHO * columns + k];
         const int moves = !start && done[k] == FD_RUNNING && curvature > R(0) && before > R(0);
         const real alpha = moves ? before / curvature : R(0);
@@ -103,9 +103,9 @@ KERNEL void fe_update(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
             gradient += r * (v[at[FD_LEVEL_INVERSE] + j] * r);
             most = FMAX(most, FABS(r) * v[at[FD_LEVEL_INVERSE] + j]);
         }
-        rho = fe_lane_sum(scratch, rho, l.width);
-        gradient = fe_lane_sum(scratch, gradient, l.width);
-        most = fe_lane_max(scratch, most, l.width);
+        rho = fe_lane_sum(scratch, rho, &l);
+        gradient = fe_lane_sum(scratch, gradient, &l);
+        most = fe_lane_max(scratch, most, &l);
         if (l.place == 0) {
             out[k] = rho;
             out[columns + k] = gradient;
@@ -165,9 +165,9 @@ FUNCTION void fe_gather_updates(GLOBAL const real *v, GLOBAL const i64 *at, LOCA
         gradient += of[columns + k];
         most = FMAX(most, of[2 * columns + k]);
     }
-    sums[0] = fe_lane_sum(scratch, rho, l->width);
-    sums[1] = fe_lane_sum(scratch, gradient, l->width);
-    sums[2] = fe_lane_max(scratch, most, l->width);
+    sums[0] = fe_lane_sum(scratch, rho, l);
+    sums[1] = fe_lane_sum(scratch, gradient, l);
+    sums[2] = fe_lane_max(scratch, most, l);
 }
 
 /** p <- M^-1 r + beta p; the state, read from `slot`, is written to the other. */

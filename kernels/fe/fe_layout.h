@@ -1,8 +1,8 @@
 /* fe_layout.h - where the rows lie on a device; for the kernels of fe and fe_lsmr and the host.
  *
- * Notation of fe_rows.h: U eliminated levels, R reduced unknowns, K columns (1, 2, 4 or 8) side by
- * side.  One block of reals v, one of whole numbers w; at[FD_...] (i64) says where a vector begins.
- * A method's own places follow from FD_OWN on.
+ * Notation of fe_rows.h: U eliminated levels, R reduced unknowns, K columns side by side.  One block
+ * of reals v, one of whole numbers w; at[FD_...] (i64) says where a vector begins.  A method's own
+ * places follow from FD_OWN on.
  */
 
 /** Of `at`. */
@@ -35,7 +35,7 @@ enum {
     FD_SUM,        /* pieces x K */
     FD_OF_SPREADS, /* groups x K */
     FD_OWN,
-    FD_AT_COUNT = FD_OWN + 16
+    FD_AT_COUNT = FD_OWN + 20
 };
 
 /** Counts of a column: two slots of FDC_COUNT x K. */

@@ -21,8 +21,18 @@ enum {
     FC_TOTAL,       /* FCT_COUNT x K */
     FC_EFFECT,      /* in effects: of the eliminated levels, FC_EFFECT_STRIDE apart */
     FC_EFFECT_STRIDE,
+    FC_SCALE, /* in v: K: what fe_column_scale multiplies by */
     FC_END
 };
+
+/** What a pass does. */
+enum {
+    FC_RHS,
+    FC_RESIDUAL,
+    FC_TRY /* the residual, but x and the effects stay */
+};
+
+enum { FC_SCALED = 4096 /* numbers that a group of fe_column_scale has */ };
 
 /** Totals of a column: of the right-hand side, */
 enum { FCT_WEIGHT, FCT_MEAN, FCT_SQUARE, FCT_WITHIN, FCT_LARGEST, FCT_COUNT };

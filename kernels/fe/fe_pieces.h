@@ -1,51 +1,64 @@
 /* fe_pieces.h - what the kernels of fe and fe_lsmr share: sums of a group column by column, and sums
  * over stretches of the transposed index.
  *
- * K columns lie side by side; an item has one column of them where a group has K items or more.
+ * K columns lie side by side, any number of them; an item has one of them where a group has K items
+ * or more, and items that are left over have no place.  In smaller groups all items share a column.
  */
 
-/** The columns of an item: lane, lane + width, ...; and its place among the items of a column. */
+/** The columns of an item: lane, lane + width, ...; its place among the `per` items of a column,
+ *  FE_NO_PLACE: it has none; and the first span of a tree over these. */
 typedef struct {
-    int lane, width, place, per;
+    int lane, width, place, per, span;
 } fe_lanes;
+#define FE_NO_PLACE (1 << 30) /* beyond the last of anything */
 
 FUNCTION fe_lanes fe_lanes_of(int k, int item, int items)
 {
     fe_lanes l;
-    l.width = items < k ? items : k;
+    l.width = items < k ? 1 : k;
     l.lane = item % l.width;
-    l.place = item / l.width;
     l.per = items / l.width;
+    l.place = item / l.width < l.per ? item / l.width : FE_NO_PLACE;
+    l.span = 0;
+    for (int span = 1; span < l.per; span *= 2) {
+        l.span = span;
+    }
     return l;
 }
 
+/** Does the item take another's in, `span` places further? */
+FUNCTION int fe_lane_takes(const fe_lanes *l, int span)
+{
+    return l->place < span && l->place + span < l->per;
+}
+
 /** The sum of x over the items of a column, by a tree; every item has it. */
-FUNCTION real fe_lane_sum(LOCAL real *scratch, real x, int width)
+FUNCTION real fe_lane_sum(LOCAL real *scratch, real x, const fe_lanes *l)
 {
     scratch[LID0] = x;
     BARRIER;
-    for (int span = LSIZE0 / 2; span >= width; span /= 2) {
-        if (LID0 < span) {
-            scratch[LID0] += scratch[LID0 + span];
+    for (int span = l->span; span > 0; span /= 2) {
+        if (fe_lane_takes(l, span)) {
+            scratch[LID0] += scratch[LID0 + span * l->width];
         }
         BARRIER;
     }
-    const real all = scratch[LID0 % width];
+    const real all = scratch[l->lane];
     BARRIER;
     return all;
 }
 
-FUNCTION real fe_lane_max(LOCAL real *scratch, real x, int width)
+FUNCTION real fe_lane_max(LOCAL real *scratch, real x, const fe_lanes *l)
 {
     scratch[LID0] = x;
     BARRIER;
-    for (int span = LSIZE0 / 2; span >= width; span /= 2) {
-        if (LID0 < span) {
-            scratch[LID0] = FMAX(scratch[LID0], scratch[LID0 + span]);
+    for (int span = l->span; span > 0; span /= 2) {
+        if (fe_lane_takes(l, span)) {
+            scratch[LID0] = FMAX(scratch[LID0], scratch[LID0 + span * l->width]);
         }
         BARRIER;
     }
-    const real all = scratch[LID0 % width];
+    const real all = scratch[l->lane];
     BARRIER;
     return all;
 }
@@ -86,7 +99,7 @@ FUNCTION real fe_piece_sum(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL con
 {
     GLOBAL const i32 *const of = w + at[FD_PIECE] + 2 * piece, *const entry = w + at[FD_ENTRY];
     real sum = 0;
-    for (i64 e = of[0] + place; e < of[0] + of[1]; e += step) {
+    for (i64 e = (i64)of[0] + place; e < (i64)of[0] + of[1]; e += step) {
         sum += fe_entry(v, at, entry[e], k);
     }
     return sum;
@@ -107,7 +120,7 @@ KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
             v[at[FD_SUM] + s * columns + k] = fe_piece_sum(v, w, at, s, k, 0, 1);
         }
         real sum = on && GID0 >= groups ? fe_piece_sum(v, w, at, piece, k, l.place, l.per) : R(0);
-        sum = fe_lane_sum(scratch, sum, l.width);
+        sum = fe_lane_sum(scratch, sum, &l);
         if (l.place == 0 && on && GID0 >= groups) {
             v[at[FD_SUM] + piece * columns + k] = sum;
         }

@@ -94,7 +94,7 @@ FUNCTION real lsmr_total(GLOBAL const real *of, i64 groups, int columns, int k, 
     for (i64 g = l->place; g < groups; g += l->per) {
         sum += of[g * columns + k];
     }
-    return fe_lane_sum(scratch, sum, l->width);
+    return fe_lane_sum(scratch, sum, l);
 }
 
 KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
@@ -110,7 +110,7 @@ KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         for (i64 e = first + l.place; e < end; e += l.per) {
             share += lsmr_level(v, w, at, e, k);
         }
-        share = fe_lane_sum(scratch, share, l.width);
+        share = fe_lane_sum(scratch, share, &l);
         if (l.place == 0) {
             v[at[FD_OF_SPREADS] + GID0 * columns + k] = share;
         }
@@ -137,7 +137,7 @@ KERNEL void lsmr_levels(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i
             square += next * next;
             v[e] = next;
         }
-        square = fe_lane_sum(scratch, square, l.width);
+        square = fe_lane_sum(scratch, square, &l);
         if (l.place == 0) {
             v[at[FL_OF_V] + GID0 * columns + k] = square;
         }
@@ -320,7 +320,7 @@ KERNEL void lsmr_step(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 
         for (i64 j = first + l.place; j < (runs ? last : first); j += l.per) {
             square += lsmr_vectors(v, at, j, k, step);
         }
-        square = fe_lane_sum(scratch, square, l.width);
+        square = fe_lane_sum(scratch, square, &l);
         if (l.place == 0) {
             v[at[FL_OF_X] + ((1 - slot) * groups + GID0) * columns + k] = square;
         }

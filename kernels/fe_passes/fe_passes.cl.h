@@ -12,19 +12,21 @@
  *     fe_column_moments   the groups' numbers put together, by one group,
  *     fe_column_audit     or those of the audit
  *
+ *     fe_column_scale     x <- x times a number a column, beside the passes
+ *
  * As on the host x is taken as the difference to the first row of its eliminated level.  Rows are
- * those of the device, in the order of the eliminated levels; K columns, a power of two, lie side
- * by side.
+ * those of the device, in the order of the eliminated levels; K columns lie side by side.
  */
 
 /** x of row i and column k, without the effects a where they are taken out. */
 FUNCTION real fe_column_value(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
-                              i64 i, int k, i32 residual)
+                              i64 i, int k, i32 pass)
 {
     const int columns = (int)at[FD_K], remaining = (int)at[FD_REMAINING];
     const real x = v[at[FC_X] + i * at[FC_STRIDE] + k];
-    return residual ? x - fe_row_value(v + at[FC_A], w + at[FD_INDEX], remaining, i, k, columns)
-                    : x;
+    return pass != FC_RHS
+               ? x - fe_row_value(v + at[FC_A], w + at[FD_INDEX], remaining, i, k, columns)
+               : x;
 }
 
 FUNCTION real fe_column_weight(GLOBAL const real *v, GLOBAL const i64 *at, i64 i)
@@ -34,14 +36,14 @@ FUNCTION real fe_column_weight(GLOBAL const real *v, GLOBAL const i64 *at, i64 i
 
 /** The sum over rows first + place, first + place + step, ... of a row piece. */
 FUNCTION real fe_column_piece(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i64 piece,
-                              int k, int place, int step, i32 residual)
+                              int k, int place, int step, i32 pass)
 {
     GLOBAL const i32 *const of = w + at[FC_ROW_PIECE] + 3 * piece;
     const i64 start = w[at[FD_ELIM_START] + of[0]], end = of[1] + of[2];
     const real base = v[at[FC_X] + start * at[FC_STRIDE] + k];
     real sum = 0;
-    for (i64 i = of[1] + place; i < end; i += step) {
-        sum += fe_column_weight(v, at, i) * (fe_column_value(v, w, at, i, k, residual) - base);
+    for (i64 i = (i64)of[1] + place; i < end; i += step) {
+        sum += fe_column_weight(v, at, i) * (fe_column_value(v, w, at, i, k, pass) - base);
     }
     if (of[1] == start && place == 0) {
         v[at[FC_BASE] + of[0] * at[FD_K] + k] = base;
@@ -49,8 +51,7 @@ FUNCTION real fe_column_piece(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const 
     return sum;
 }
 
-KERNEL void fe_column_sums(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
-                           i32 residual)
+KERNEL void fe_column_sums(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i32 pass)
 {
     LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
@@ -60,13 +61,13 @@ KERNEL void fe_column_sums(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL cons
     const i64 last = GID0 < groups ? least(first + FD_PIECE_GROUP, at[FC_ROW_SHORT]) : first;
     for (int k = l.lane; k < columns; k += l.width) {
         for (i64 s = first + l.place; s < last; s += l.per) {
-            v[at[FC_PIECE_SUM] + s * columns + k] = fe_column_piece(v, w, at, s, k, 0, 1, residual);
+            v[at[FC_PIECE_SUM] + s * columns + k] = fe_column_piece(v, w, at, s, k, 0, 1, pass);
         }
         real sum = 0;
         if (GID0 >= groups) {
-            sum = fe_column_piece(v, w, at, piece, k, l.place, l.per, residual);
+            sum = fe_column_piece(v, w, at, piece, k, l.place, l.per, pass);
         }
-        sum = fe_lane_sum(scratch, sum, l.width);
+        sum = fe_lane_sum(scratch, sum, &l);
         if (l.place == 0 && GID0 >= groups) {
             v[at[FC_PIECE_SUM] + piece * columns + k] = sum;
         }
@@ -140,19 +141,19 @@ FUNCTION fe_column_seen fe_column_join(fe_column_seen s, fe_column_seen t)
 }
 
 /** What the items of a column have seen, by one tree; every item has it. */
-FUNCTION fe_column_seen fe_column_all(LOCAL real *scratch, fe_column_seen mine, int width)
+FUNCTION fe_column_seen fe_column_all(LOCAL real *scratch, fe_column_seen mine, const fe_lanes *l)
 {
     fe_column_keep(scratch, LID0, mine);
     BARRIER;
-    for (int span = LSIZE0 / 2; span >= width; span /= 2) {
-        if (LID0 < span) {
+    for (int span = l->span; span > 0; span /= 2) {
+        if (fe_lane_takes(l, span)) {
             fe_column_keep(scratch, LID0,
                            fe_column_join(fe_column_kept(scratch, LID0),
-                                          fe_column_kept(scratch, LID0 + span)));
+                                          fe_column_kept(scratch, LID0 + span * l->width)));
         }
         BARRIER;
     }
-    const fe_column_seen all = fe_column_kept(scratch, LID0 % width);
+    const fe_column_seen all = fe_column_kept(scratch, l->lane);
     BARRIER;
     return all;
 }
@@ -160,29 +161,28 @@ FUNCTION fe_column_seen fe_column_all(LOCAL real *scratch, fe_column_seen mine, 
 /** z of the rows of a piece, and x <- r; a: sum of w (x - m)^2, or of w r^2, b: of w r. */
 FUNCTION fe_column_seen fe_column_piece_rows(GLOBAL real *v, GLOBAL const i32 *w,
                                              GLOBAL const i64 *at, i64 piece, int k, int place,
-                                             int step, i32 residual)
+                                             int step, i32 pass)
 {
     GLOBAL const i32 *const of = w + at[FC_ROW_PIECE] + 3 * piece;
     const i64 u = of[0], end = of[1] + of[2];
     const real base = v[at[FC_BASE] + u * at[FD_K] + k];
     const real mean = fe_column_level(v, w, at, FC_PIECE_SUM, u, k) * v[at[FD_ELIM_INVERSE] + u];
     fe_column_seen seen = fe_column_nothing(0);
-    for (i64 i = of[1] + place; i < end; i += step) {
-        const real x = fe_column_value(v, w, at, i, k, residual);
+    for (i64 i = (i64)of[1] + place; i < end; i += step) {
+        const real x = fe_column_value(v, w, at, i, k, pass);
         const real d = x - base - mean, wd = fe_column_weight(v, at, i) * d;
         v[at[FD_Z] + i * at[FD_K] + k] = wd;
         seen.a += wd * d;
         seen.b += wd;
         seen.most = FMAX(seen.most, FABS(x));
-        if (residual) {
+        if (pass == FC_RESIDUAL) {
             v[at[FC_X] + i * at[FC_STRIDE] + k] = d;
         }
     }
     return seen;
 }
 
-KERNEL void fe_column_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
-                           i32 residual)
+KERNEL void fe_column_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i32 pass)
 {
     LOCAL_MEM(real, scratch, FE_COLUMN_SEEN * GROUP_MOST);
     const int columns = (int)at[FD_K];
@@ -193,14 +193,14 @@ KERNEL void fe_column_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL cons
     for (int k = l.lane; k < columns; k += l.width) {
         fe_column_seen all = fe_column_nothing(0);
         for (i64 s = first + l.place; s < last; s += l.per) {
-            const fe_column_seen one = fe_column_piece_rows(v, w, at, s, k, 0, 1, residual);
+            const fe_column_seen one = fe_column_piece_rows(v, w, at, s, k, 0, 1, pass);
             v[at[FC_LEFT] + s * columns + k] = one.b;
             all = fe_column_join(all, one);
         }
         if (GID0 >= groups) {
-            all = fe_column_piece_rows(v, w, at, piece, k, l.place, l.per, residual);
+            all = fe_column_piece_rows(v, w, at, piece, k, l.place, l.per, pass);
         }
-        all = fe_column_all(scratch, all, l.width);
+        all = fe_column_all(scratch, all, &l);
         if (l.place == 0) {
             v[at[FC_OF_ROWS] + (2 * GID0 + 0) * columns + k] = all.a;
             v[at[FC_OF_ROWS] + (2 * GID0 + 1) * columns + k] = all.most;
@@ -228,7 +228,7 @@ FUNCTION fe_column_seen fe_column_level_mean(GLOBAL const real *v, GLOBAL const 
 /** What is left of an eliminated level: its mean, a: the gradient; the largest |effect|. */
 FUNCTION fe_column_seen fe_column_level_left(GLOBAL const real *v, GLOBAL real *effects,
                                              GLOBAL const i32 *w, GLOBAL const i64 *at, i64 u,
-                                             int k, i32 add)
+                                             int k, i32 pass, i32 add)
 {
     fe_column_seen seen = fe_column_nothing(R(u));
     GLOBAL real *const to = effects + at[FC_EFFECT] + u * at[FC_EFFECT_STRIDE] + k;
@@ -239,12 +239,14 @@ FUNCTION fe_column_seen fe_column_level_left(GLOBAL const real *v, GLOBAL real *
     seen.a = left * left * inverse;
     seen.mean = FABS(left * inverse);
     seen.most = FABS(effect);
-    *to = add ? *to + effect : effect;
+    if (pass == FC_RESIDUAL) {
+        *to = add ? *to + effect : effect;
+    }
     return seen;
 }
 
 KERNEL void fe_column_levels(ITEM GLOBAL real *v, GLOBAL real *effects, GLOBAL const i32 *w,
-                             GLOBAL const i64 *at, i32 residual, i32 add)
+                             GLOBAL const i64 *at, i32 pass, i32 add)
 {
     LOCAL_MEM(real, scratch, FE_COLUMN_SEEN * GROUP_MOST);
     const int columns = (int)at[FD_K];
@@ -254,19 +256,19 @@ KERNEL void fe_column_levels(ITEM GLOBAL real *v, GLOBAL real *effects, GLOBAL c
         const real shift = v[at[FC_BASE] + first * columns + k];
         fe_column_seen all = fe_column_nothing(R(at[FD_U]));
         for (i64 u = first + l.place; u < last; u += l.per) {
-            if (residual) {
-                all = fe_column_join(all, fe_column_level_left(v, effects, w, at, u, k, add));
+            if (pass != FC_RHS) {
+                all = fe_column_join(all, fe_column_level_left(v, effects, w, at, u, k, pass, add));
             } else {
                 all = fe_column_join(all, fe_column_level_mean(v, w, at, u, k, shift));
             }
         }
-        all = fe_column_all(scratch, all, l.width);
+        all = fe_column_all(scratch, all, &l);
         GLOBAL real *const to = v + at[FC_OF_LEVELS] + 4 * GID0 * columns + k;
         if (l.place == 0) {
             const real middle = all.a > 0 ? all.b / all.a : R(0);
             to[0] = all.a;
-            to[columns] = residual ? all.mean : shift + middle;
-            to[2 * columns] = residual ? all.worst : FMAX(all.c - all.b * middle, R(0));
+            to[columns] = pass != FC_RHS ? all.mean : shift + middle;
+            to[2 * columns] = pass != FC_RHS ? all.worst : FMAX(all.c - all.b * middle, R(0));
             to[3 * columns] = all.most;
         }
     }
@@ -318,7 +320,7 @@ KERNEL void fe_column_moments(ITEM GLOBAL real *v, GLOBAL const i64 *at)
             all.a += weight;
             all.b += weight * (fe_column_of(v, at, FC_OF_LEVELS, g, 4, 1, k) - near);
         }
-        all = fe_column_all(scratch, all, l.width);
+        all = fe_column_all(scratch, all, &l);
         const real mean = near + (all.a > 0 ? all.b / all.a : R(0));
         real square = 0;
         for (i64 g = l.place; g < at[FD_SPREADS]; g += l.per) {
@@ -326,7 +328,7 @@ KERNEL void fe_column_moments(ITEM GLOBAL real *v, GLOBAL const i64 *at)
             square += fe_column_of(v, at, FC_OF_LEVELS, g, 4, 2, k) +
                       fe_column_of(v, at, FC_OF_LEVELS, g, 4, 0, k) * gap * gap;
         }
-        square = fe_lane_sum(scratch, square, l.width);
+        square = fe_lane_sum(scratch, square, &l);
         GLOBAL real *const total = v + at[FC_TOTAL] + k;
         if (l.place == 0) {
             total[FCT_WEIGHT * columns] = all.a;
@@ -354,7 +356,7 @@ KERNEL void fe_column_audit(ITEM GLOBAL real *v, GLOBAL const i64 *at)
             one.most = fe_column_of(v, at, FC_OF_LEVELS, g, 4, 3, k);
             all = fe_column_join(all, one);
         }
-        all = fe_column_all(scratch, all, l.width);
+        all = fe_column_all(scratch, all, &l);
         GLOBAL real *const total = v + at[FC_TOTAL] + k;
         if (l.place == 0) {
             total[FCT_LEFT_SQUARE * columns] = all.c;
@@ -363,5 +365,15 @@ KERNEL void fe_column_audit(ITEM GLOBAL real *v, GLOBAL const i64 *at)
             total[FCT_WORST * columns] = all.worst;
             total[FCT_EFFECT * columns] = all.most;
         }
+    }
+}
+
+KERNEL void fe_column_scale(ITEM GLOBAL real *v, GLOBAL const i64 *at, i64 n)
+{
+    const i64 columns = at[FD_K], first = GID0 * FC_SCALED;
+    const i64 last = least(first + FC_SCALED, n * columns);
+    for (i64 e = first + LID0; e < last; e += LSIZE0) {
+        const i64 i = e / columns, k = e % columns;
+        v[at[FC_X] + i * at[FC_STRIDE] + k] *= v[at[FC_SCALE] + k];
     }
 }

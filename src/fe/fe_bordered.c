@@ -60,7 +60,7 @@ frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_ro
     b->lean.index = NULL;
     b->first = f->first;
     TRY_TO(failed, NEW(ctx, &b->lean.index, g->n + FE_ROWS_AHEAD, "reduced indices"));
-    TRY_TO(failed, NEW(ctx, &b->sums, count_pieces(b) * b->width * FE_MAX_LANES, "border"));
+    TRY_TO(failed, NEW(ctx, &b->sums, count_pieces(b) * b->width * FE_HOST_LANES, "border"));
     status = take_large(b, ctx, g, large);
     if (status == FRG_OK) {
         return FRG_OK;

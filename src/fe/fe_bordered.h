@@ -24,7 +24,7 @@ typedef struct {
     int32_t *level;   /* T: reduced unknown of each small level */
     double *coupling; /* n_reduced x T: S_lT (F's rows are read) */
     double *block22;  /* T x T: S_TT */
-    double *sums;     /* pieces x T x FE_MAX_LANES */
+    double *sums;     /* pieces x T x FE_HOST_LANES */
 } fe_bordered;
 
 /** Leaves width 0 where the form does not apply.  b must be zeroed before. */

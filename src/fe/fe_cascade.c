@@ -41,11 +41,13 @@ struct fe_cascade {
     fe_solver used;
 };
 
-void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_block_work *w)
+void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int lanes, bool passes,
+                               fe_block_work *w)
 {
-    const int lanes = 1 << kind;
-    w->kind = kind;
-    frgi_fe_row_work_layout(a, g, lanes, &w->rows);
+    w->lanes = lanes;
+    if (passes) {
+        frgi_fe_row_work_layout(a, g, lanes, &w->rows);
+    }
     frgi_fe_cg_layout(a, g->n_reduced, lanes, &w->cg);
     w->answer = TAKE(a, double, frgi_mul((size_t)g->n_reduced, (size_t)lanes));
     w->keep = TAKE(a, double, frgi_mul((size_t)g->n_reduced, (size_t)lanes));
@@ -298,13 +300,13 @@ static frg_status drop_finished(const fe_rows *g, const fe_block_work *w,
 {
     double keeps[FE_MAX_LANES];
     *left = 0;
-    for (int k = 0; k < 1 << w->kind; k++) {
+    for (int k = 0; k < w->lanes; k++) {
         target[k].within -= column[k].energy;
         target[k].most -= column[k].steps;
         keeps[k] = !column[k].done;
         *left += !column[k].done;
     }
-    return *left > 0 ? g->steps->reduced.scale(g->n_reduced, w->kind, keeps, w->cg.r) : FRG_OK;
+    return *left > 0 ? g->steps->reduced.scale(g->n_reduced, w->lanes, keeps, w->cg.r) : FRG_OK;
 }
 
 bool frgi_fe_cascade_begins_beyond(const fe_cascade *c)
@@ -344,11 +346,11 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
     const bool shared = single->cg.r == w->cg.r;
     frg_status status = FRG_OK;
     if (shared) {
-        status = steps->reduced.copy(c->all.g->n_reduced, 0, w->cg.r, w->cg.z);
+        status = steps->reduced.copy(c->all.g->n_reduced, 1, w->cg.r, w->cg.z);
     }
     status = status == FRG_OK ? choose(c, ctx, single) : status;
     if (shared && status >= 0) {
-        TRY(steps->reduced.copy(c->all.g->n_reduced, 0, w->cg.z, w->cg.r));
+        TRY(steps->reduced.copy(c->all.g->n_reduced, 1, w->cg.z, w->cg.r));
     }
     if (status != FRG_OK) {
         return status;
@@ -373,15 +375,58 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
     return frgi_fe_solvers_cg(&c->all, ctx, next, w, c->all.opts.max_iter, target, column);
 }
 
+/** The same for a block of more lanes than the host's solvers have: these take so many of its
+ *  columns at a time, behind which the last have none. */
+static frg_status escalate_block(fe_cascade *c, frg_context *ctx, const fe_block_work *w,
+                                 const fe_block_work *work, fe_cascade_start start,
+                                 const fe_cg_target *target, fe_cg_column *column)
+{
+    const fe_system_steps *const steps = &c->all.g->steps->reduced;
+    const int64_t n = c->all.g->n_reduced;
+    const int lanes = frgi_fe_host_lanes(frgi_context_isa(ctx), w->lanes);
+    const frg_status chosen = lanes == w->lanes ? FRG_OK : choose(c, ctx, &work[1]);
+    if (chosen != FRG_OK) {
+        return chosen;
+    }
+    if (lanes == w->lanes || c->choice == FE_SOLVER_ROWS) {
+        return escalate(c, ctx, w, &work[1], start, target, column);
+    }
+    for (int k = 0; k < w->lanes; k++) {
+        column[k] = (fe_cg_column){.lambda = (double)NAN}; /* of those that a stop leaves out */
+    }
+    for (int first = 0; first < w->lanes; first += lanes) {
+        const fe_block_work *const own = &work[lanes];
+        const int left = w->lanes - first, count = left < lanes ? left : lanes;
+        fe_cg_target goal[FE_HOST_LANES];
+        fe_cg_column ended[FE_HOST_LANES] = {0};
+        for (int k = 0; k < lanes; k++) {
+            goal[k] = k < count ? target[first + k]
+                                : (fe_cg_target){.lambda = (double)NAN, .lane = first + k};
+        }
+        TRY(steps->copy(n, lanes, NULL, own->cg.r));
+        TRY(steps->copy(n, lanes, NULL, own->answer));
+        TRY(steps->move(n, count, w->lanes, first, w->cg.r, lanes, 0, own->cg.r));
+        TRY(steps->move(n, count, w->lanes, first, w->answer, lanes, 0, own->answer));
+        const frg_status status = escalate(c, ctx, own, &work[1], start, goal, ended);
+        TRY(status);
+        TRY(steps->move(n, count, lanes, 0, own->answer, w->lanes, first, w->answer));
+        memcpy(column + first, ended, (size_t)count * sizeof *column);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block_work *w,
-                                 const fe_block_work *single, fe_cascade_start start,
+                                 const fe_block_work *work, fe_cascade_start start,
                                  const fe_cg_target *goal, fe_cg_column *column)
 {
-    const int lanes = 1 << w->kind;
+    const int lanes = w->lanes;
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column before[FE_MAX_LANES] = {0};
     memcpy(target, goal, (size_t)lanes * sizeof *target);
-    TRY(c->all.g->steps->reduced.copy(c->all.g->n_reduced, w->kind, NULL, w->answer));
+    TRY(c->all.g->steps->reduced.copy(c->all.g->n_reduced, w->lanes, NULL, w->answer));
     memset(column, 0, (size_t)lanes * sizeof *column);
     TRY(frgi_fe_solvers_ones(&c->all, ctx));
     const frg_status studied = study(c, ctx);
@@ -412,7 +457,7 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
             target[k].forecast_limit = 0;
         }
     }
-    const frg_status status = escalate(c, ctx, w, single, start, target, column);
+    const frg_status status = escalate_block(c, ctx, w, work, start, target, column);
     for (int k = 0; k < lanes; k++) {
         column[k].steps += before[k].steps;
         column[k].lambda = before[k].done ? before[k].lambda : column[k].lambda;
@@ -431,9 +476,9 @@ frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, co
     if (which == FE_SOLVER_SUBPROBLEMS) {
         return frgi_fe_subproblems_error(c->subproblems, w, s, lambda, prepared, error);
     }
-    TRY(frgi_fe_solvers_precondition(&c->all, which, w->kind, s, z));
-    TRY(c->all.g->steps->reduced.dot(c->all.g->n_reduced, w->kind, s, z, error));
-    for (int k = 0; k < 1 << w->kind && which != FE_SOLVER_DIRECT; k++) {
+    TRY(frgi_fe_solvers_precondition(&c->all, which, w->lanes, s, z));
+    TRY(c->all.g->steps->reduced.dot(c->all.g->n_reduced, w->lanes, s, z, error));
+    for (int k = 0; k < w->lanes && which != FE_SOLVER_DIRECT; k++) {
         error[k] /= lambda[k];
     }
     return FRG_OK;

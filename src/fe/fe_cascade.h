@@ -31,15 +31,17 @@ typedef struct fe_cascade fe_cascade;
 typedef struct fe_subproblems fe_subproblems;
 typedef struct fe_device fe_device;
 
-/** Work memory of one block of 1 << kind columns. */
+/** Work memory of one block of `lanes` columns. */
 typedef struct {
-    int kind;
+    int lanes;
     fe_row_work rows;
     fe_cg_work cg;  /* cg.r takes the right-hand side and keeps what is left of it */
     double *answer; /* n_reduced x lanes */
     double *keep;   /* n_reduced x lanes: the caller's */
 } fe_block_work;
-void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_block_work *w);
+/** passes: with the memory of passes on the host. */
+void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int lanes, bool passes,
+                               fe_block_work *w);
 
 FRG_MUST_USE frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ctx, const fe_rows *g,
                                                const frg_demean_opts *o);
@@ -65,12 +67,12 @@ typedef enum {
     FE_FROM_FACTOR /* by the factor within fill_cap: the last solver did not halve the residual */
 } fe_cascade_start;
 
-/** Solves S a = w->cg.r into w->answer.  `single` is the work memory of one column, for the probe
- *  (it may be w).  column[k].escalated tells whether column k went beyond the rows.  Returns
+/** Solves S a = w->cg.r into w->answer.  `work` is the work memory by lanes: of one column, for the
+ *  probe (it may be w), and of the host's lanes for a block that has more.  column[k].escalated tells whether column k went beyond the rows.  Returns
  *  FRG_OK, the heartbeat's status (w->answer is then the iterate), or a failure to build a
  *  solver. */
 FRG_MUST_USE frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx,
-                                              const fe_block_work *w, const fe_block_work *single,
+                                              const fe_block_work *w, const fe_block_work *work,
                                               fe_cascade_start start, const fe_cg_target *target,
                                               fe_cg_column *column);
 /** error[k] <- an estimate of || W^(1/2) D_r e_k ||^2 over the solution's error e = S^+ s: exact
@@ -83,7 +85,7 @@ FRG_MUST_USE frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_bloc
 
 /** Fixes where solves will begin before any is made, by a probe through the rows, and builds the
  *  solver beyond them; both depend on the graph alone.  Called once for the cascade of each
- *  subproblem.  single: as for frgi_fe_cascade_solve. */
+ *  subproblem.  single: the work memory of one column. */
 FRG_MUST_USE frg_status frgi_fe_cascade_prepare(fe_cascade *c, frg_context *ctx,
                                                 const fe_block_work *single);
 /** Does a solve from the rows begin beyond them? */

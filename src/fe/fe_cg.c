@@ -297,10 +297,10 @@ static cg cg_of(const fe_cg_call *c)
 {
     const frgi_isa isa = frgi_context_isa(c->ctx);
     return (cg){c->s,
-                frgi_fe_reduced_ops(isa, c->f32, c->kind),
-                frgi_fe_reduced_ops(isa, 0, c->kind),
+                frgi_fe_reduced_ops(isa, c->f32, fe_lane_kind(c->lanes)),
+                frgi_fe_reduced_ops(isa, 0, fe_lane_kind(c->lanes)),
                 c->w,
-                1 << c->kind,
+                c->lanes,
                 frg_threads(c->ctx),
                 c->s->n,
                 fe_pieces(c->s->n)};
@@ -491,7 +491,7 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_cg_
                               int64_t length, double *steps)
 {
     const fe_cg_target never = {.total_weight = 1, .total = 1, .within = 1, .most = length};
-    const fe_cg_call call = {ctx, s, w, 0, 0};
+    const fe_cg_call call = {ctx, s, w, 1, 0};
     fe_cg_column column = {0};
     frg_status status = s->steps->reduced.draw(s->n, ctx, w->p);
     status = status == FRG_OK ? s->times(s->data, 1, w->p, w->r) : status;

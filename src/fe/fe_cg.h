@@ -125,7 +125,7 @@ typedef struct {
     frg_context *ctx;
     const fe_system *s;
     const fe_cg_work *w;
-    int kind, f32; /* lanes 1 << kind; is the direction float32? */
+    int lanes, f32; /* f32: is the direction float32? */
 } fe_cg_call;
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);

@@ -91,11 +91,11 @@ static void name_worst(const fe_rows *g, const fe_reduced_audit *a, int64_t wors
 /** Fills the certificate of column k from the sums s that the last pass left; `error` is the
  *  cascade's || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which the subproblems use. */
 static frg_status verify(const frg_demean *d, const column_state *c, const fe_elim_audit *u, int k,
-                         const double *s, int kind, double error, frg_demean_column *out)
+                         const double *s, int lanes, double error, frg_demean_column *out)
 {
     const fe_rows *g = &d->rows;
     fe_reduced_audit a;
-    TRY(g->steps->reduced.audit(g, kind, s, k, &a));
+    TRY(g->steps->reduced.audit(g, lanes, s, k, &a));
     const fe_column_audit audit = {.square = u->square[k],
                                    .gradient = a.gradient + u->gradient[k],
                                    .mean = fmax(a.mean, u->mean[k])};
@@ -105,7 +105,7 @@ static frg_status verify(const frg_demean *d, const column_state *c, const fe_el
     if (!subproblems) {
         return FRG_OK;
     }
-    TRY(g->steps->reduced.means(g, kind, s, k, d->left));
+    TRY(g->steps->reduced.means(g, lanes, s, k, d->left));
     return frgi_fe_subproblems_record(subproblems, c->lane, d->left,
                                       audit.mean > 0 ? out->audit / audit.mean : 0);
 }
@@ -149,12 +149,12 @@ static frg_status pass_rhs(const run *r, const fe_block_effects *e, int k, doubl
                            fe_moments *m)
 {
     const frg_demean *const d = r->d;
-    const int kind = k < 0 ? e->kind : 0;
+    const int lanes = k < 0 ? e->lanes : 1;
     const fe_device_block block = fe_block_on_device(e);
     const fe_block x = k < 0 ? worked_on(r, &r->in, e->first_column, e->live)
                              : worked_on(r, &r->out, e->first_column + k, 1);
     return r->there ? frgi_fe_device_rhs(r->there, &block, k, sums, m)
-                    : d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, kind, &d->work[kind].rows,
+                    : d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, lanes, &d->work[lanes].rows,
                                               &x, sums, m);
 }
 
@@ -166,16 +166,17 @@ static frg_status pass_residual(const run *r, const fe_block_effects *e, int k, 
     const fe_rows *const g = &d->rows;
     const fe_device_block block = fe_block_on_device(e);
     const int64_t first = e->first_column + (k < 0 ? 0 : k);
-    const int kind = k < 0 ? e->kind : 0, live = k < 0 ? e->live : 1;
+    const int lanes = k < 0 ? e->lanes : 1, live = k < 0 ? e->live : 1;
     if (r->there) {
-        return frgi_fe_device_residual(r->there, &block, k, a, sums, audit);
+        return frgi_fe_device_residual(
+            r->there, &block, k, k < 0 ? FE_RESIDUALS_FIRST : FE_RESIDUALS_ADDED, a, sums, audit);
     }
     const fe_block x = worked_on(r, k < 0 ? &r->in : &r->out, first, live);
     const fe_block y = worked_on(r, &r->out, first, live);
-    TRY(g->steps->rows.residual(g, d->ctx, r->f32, kind, &d->work[kind].rows, &x, &y, a, sums,
+    TRY(g->steps->rows.residual(g, d->ctx, r->f32, lanes, &d->work[lanes].rows, &x, &y, a, sums,
                                 k < 0 ? e->elim : d->refined_elim, audit));
     return k < 0 ? FRG_OK
-                 : g->steps->reduced.add_column(g->n_elim, e->kind, k, d->refined_elim, e->elim);
+                 : g->steps->reduced.add_column(g->n_elim, e->lanes, k, d->refined_elim, e->elim);
 }
 
 /** Is a column's largest value so small that its weighted squares may underflow? */
@@ -251,7 +252,7 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
 {
     frg_demean *d = r->d;
     const fe_rows *g = &d->rows;
-    const int lanes = 1 << w->kind;
+    const int lanes = w->lanes;
     double factor[FE_MAX_LANES], inverse[FE_MAX_LANES];
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column column[FE_MAX_LANES];
@@ -261,12 +262,12 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
         target[k] = k < live ? target_of(d, &state[k], within[k], columns[k].iterations)
                              : (fe_cg_target){.lambda = (double)NAN, .lane = k};
     }
-    TRY(g->steps->reduced.scale(g->n_reduced, w->kind, factor, w->cg.r));
+    TRY(g->steps->reduced.scale(g->n_reduced, w->lanes, factor, w->cg.r));
     const frg_status status =
-        frgi_fe_cascade_solve(d->cascade, d->ctx, w, &d->work[0], start, target, column);
+        frgi_fe_cascade_solve(d->cascade, d->ctx, w, d->work, start, target, column);
     TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
-    TRY(g->steps->reduced.scale(g->n_reduced, w->kind, inverse, w->answer));
+    TRY(g->steps->reduced.scale(g->n_reduced, w->lanes, inverse, w->answer));
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
         state[k].steps_forecast = column[k].steps_forecast;
@@ -308,7 +309,7 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
 {
     frg_demean *d = r->d;
     const fe_rows *g = &d->rows;
-    const fe_block_work *w = &d->work[0];
+    const fe_block_work *w = &d->work[1];
     const double before = report->audit;
     if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
         /* what is subtracted now is of the size of the result, not of the input or of its
@@ -329,11 +330,11 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     fe_elim_audit audit;
     *written = true;
     TRY(pass_residual(r, b, k, w->answer, d->left, &audit));
-    TRY(g->steps->reduced.add_column(g->n_reduced, b->kind, k, w->answer, b->reduced));
+    TRY(g->steps->reduced.add_column(g->n_reduced, b->lanes, k, w->answer, b->reduced));
     *square = audit.square[0];
     double error;
     TRY(frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error));
-    TRY(verify(d, state, &audit, 0, d->left, 0, error, report));
+    TRY(verify(d, state, &audit, 0, d->left, 1, error, report));
     state->direct = frgi_fe_cascade_is_direct(d->cascade);
     state->stagnated = report->audit > 0.5 * before;
     return FRG_OK;
@@ -398,7 +399,7 @@ typedef struct {
     run *r;
     const fe_block_effects *effects;
     const fe_block_work *w;
-    int kind, live;
+    int lanes, live;
     frg_demean_column *columns;
     column_state state[FE_MAX_LANES];
     double error[FE_MAX_LANES]; /* || W^(1/2) D_r S^+ s ||^2 */
@@ -409,8 +410,8 @@ static block_run block_run_of(run *r, const fe_block_effects *e)
 {
     return (block_run){.r = r,
                        .effects = e,
-                       .w = &r->d->work[e->kind],
-                       .kind = e->kind,
+                       .w = &r->d->work[e->lanes],
+                       .lanes = e->lanes,
                        .live = e->live,
                        .columns = r->columns + e->first_column};
 }
@@ -454,9 +455,9 @@ static frg_status write_residual(block_run *b)
     const fe_rows *g = &r->d->rows;
     const fe_block_effects *e = b->effects;
     double max_abs[FE_MAX_LANES];
-    TRY(g->steps->reduced.copy(g->n_reduced, b->kind, b->w->answer, e->reduced));
+    TRY(g->steps->reduced.copy(g->n_reduced, b->lanes, b->w->answer, e->reduced));
     TRY(pass_residual(r, e, -1, b->w->answer, b->w->keep, &b->audit));
-    TRY(g->steps->reduced.largest(g->n_reduced, b->kind, b->w->answer, max_abs));
+    TRY(g->steps->reduced.largest(g->n_reduced, b->lanes, b->w->answer, max_abs));
     for (int k = 0; k < b->live; k++) {
         b->state[k].size.effect = fmax(max_abs[k], b->audit.effect[k]);
     }
@@ -474,7 +475,7 @@ static frg_status verify_block(block_run *b)
     }
     TRY(frgi_fe_cascade_error(d->cascade, b->w, b->w->keep, lambda, false, b->error));
     for (int k = 0; k < b->live; k++) {
-        TRY(verify(d, &b->state[k], &b->audit, k, b->w->keep, b->kind, b->error[k],
+        TRY(verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, b->error[k],
                    &b->columns[k]));
         b->state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && d->rows.n_reduced > 0;
     }
@@ -497,7 +498,7 @@ static frg_status refine_block(block_run *b)
     const bool made = !had_subproblems && frgi_fe_cascade_subproblems(d->cascade);
     for (int k = 0; k < b->live && made; k++) {
         if (!refined[k]) { /* the same certificate once more, and its record */
-            TRY(verify(d, &b->state[k], &b->audit, k, b->w->keep, b->kind, b->error[k],
+            TRY(verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, b->error[k],
                        &b->columns[k]));
         }
     }
@@ -715,11 +716,12 @@ static frg_status run_columns(run *r)
 /** Why a plan takes the columns of host arrays alone; NULL: its passes are a device's. */
 static const char *host_columns(const frg_demean *d)
 {
+    const bool passes = frgi_fe_row_lsmr_passes(d->row_lsmr) || frgi_fe_cascade_passes(d->cascade);
     return !frgi_device_of(d->ctx) ? "the plan is for the cpu"
-           : d->row_lsmr           ? "method lsmr (take auto or cg) has the host pass over columns"
+           : d->has_slopes         ? "with varying slopes the host passes over columns"
            : d->detour.there       ? "a spool brings rows together in host memory"
-           : !frgi_fe_cascade_passes(d->cascade) ? "passes over columns take a device with double"
-                                                 : NULL;
+           : !passes               ? "passes over columns take a device with double"
+                                   : NULL;
 }
 
 /** An array of the host, or of the device that the passes run on, which looks at it itself. */
@@ -793,7 +795,7 @@ static frg_status open_columns(run *r)
     }
     r->there = frgi_fe_cascade_passes(d->cascade);
     for (int i = 0; i < d->n_blocks; i++) {
-        const int lanes = 1 << d->blocks[i].kind;
+        const int lanes = d->blocks[i].lanes;
         there.lanes += lanes;
         there.most = lanes > there.most ? lanes : there.most;
     }
@@ -819,7 +821,7 @@ static frg_status check_blocks(run *r)
         const fe_block_effects *const e = &d->blocks[i];
         fe_moments moments;
         TRY(move_block(r, e, false));
-        TRY(pass_rhs(r, e, -1, d->work[e->kind].cg.r, &moments));
+        TRY(pass_rhs(r, e, -1, d->work[e->lanes].cg.r, &moments));
         TRY(check_moments(r, e, &moments));
     }
     return FRG_OK;

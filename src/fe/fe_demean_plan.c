@@ -119,6 +119,7 @@ static frg_status open_device(frg_demean *d, fe_device_place where)
             frgi_fe_row_lsmr_take_device(d->row_lsmr, device);
         } else {
             frgi_fe_cascade_take_device(d->cascade, device);
+            d->lanes_there = frgi_fe_device_has_passes(device) ? frgi_fe_device_lanes(device) : 0;
         }
     }
     return FRG_OK;
@@ -449,31 +450,35 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
 
 /* ---- memory of a run ------------------------------------------------------------------------- */
 
-/** Columns carried together: the widest the CPU level has, or fewer where fewer are asked for. */
+/** Columns carried together: the widest the device or the CPU level has, or fewer where fewer are
+ *  asked for. */
 static int widest(const frg_demean *d)
 {
-    int kind = FE_LANE_KINDS - 1;
-    while (!frgi_fe_row_ops(frgi_context_isa(d->ctx), 0, kind)->rhs) {
-        kind--;
-    }
-    return d->opts.block < 1 << kind ? d->opts.block : 1 << kind;
+    const int most = d->lanes_there > 0
+                         ? d->lanes_there
+                         : frgi_fe_host_lanes(frgi_context_isa(d->ctx), FE_HOST_LANES);
+    return d->opts.block > 0 && d->opts.block < most ? d->opts.block : most;
 }
 
-/** Widths the columns are cut into: 8, 4, 2, 1, with one lane idle where that saves a pass. */
-static int next_width(int64_t left, int block, int *kind)
+/** Columns of the next block, and its lanes: on a device as many; on the host 8, 4, 2 or 1, with one
+ *  lane idle where that saves a pass. */
+static int next_width(const frg_demean *d, int64_t left, int *lanes)
 {
     static const struct {
         int64_t from;
-        int take, kind;
-    } cuts[] = {{7, 8, 3}, {3, 4, 2}, {2, 2, 1}, {1, 1, 0}};
+        int take;
+    } cuts[] = {{7, 8}, {3, 4}, {2, 2}, {1, 1}};
+    const int block = widest(d);
+    if (d->lanes_there > 0) {
+        return *lanes = (int)(left < block ? left : block);
+    }
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         if (left >= cuts[i].from && block >= (cuts[i].take < left ? cuts[i].take : left)) {
-            *kind = cuts[i].kind;
+            *lanes = cuts[i].take;
             return (int)(cuts[i].take < left ? cuts[i].take : left);
         }
     }
-    *kind = 0;
-    return 1;
+    return *lanes = 1;
 }
 
 static void lay_out_run(frgi_arena *lists, frgi_arena *a, frg_demean *d, int64_t p)
@@ -483,26 +488,30 @@ static void lay_out_run(frgi_arena *lists, frgi_arena *a, frg_demean *d, int64_t
     if (d->row_lsmr) {
         return; /* it has work memory of its own */
     }
-    bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
+    bool used[FE_MAX_LANES + 1] = {[1] = true}; /* refinements go column by column */
     d->n_blocks = 0;
     d->blocks = TAKE(lists, fe_block_effects, p);
-    const int64_t n_elim = frgi_fe_cascade_passes(d->cascade) ? 0 : g->n_elim;
+    const bool here = d->lanes_there == 0;
+    const int64_t n_elim = here ? g->n_elim : 0;
     for (int64_t c = 0, lane = 0; c < p;) {
-        int kind;
-        const int live = next_width(p - c, widest(d), &kind);
-        double *elim = TAKE(a, double, n_elim << kind);
-        double *reduced = TAKE(a, double, g->n_reduced << kind);
+        int lanes;
+        const int live = next_width(d, p - c, &lanes);
+        double *elim = TAKE(a, double, n_elim *lanes);
+        double *reduced = TAKE(a, double, g->n_reduced *lanes);
         if (lists->base) {
-            d->blocks[d->n_blocks] = (fe_block_effects){c, lane, live, kind, elim, reduced};
+            d->blocks[d->n_blocks] = (fe_block_effects){c, lane, live, lanes, elim, reduced};
         }
-        used[kind] = true;
+        used[lanes] = true;
+        if (d->opts.method == FRG_FE_AUTO) { /* a factor of the host's may solve for it */
+            used[frgi_fe_host_lanes(frgi_context_isa(d->ctx), lanes)] = true;
+        }
         d->n_blocks++;
-        lane += 1 << kind;
+        lane += lanes;
         c += live;
     }
-    for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
-        if (used[kind]) {
-            frgi_fe_block_work_layout(a, g, kind, &d->work[kind]);
+    for (int lanes = 1; lanes <= FE_MAX_LANES; lanes++) {
+        if (used[lanes]) {
+            frgi_fe_block_work_layout(a, g, lanes, here, &d->work[lanes]);
         }
     }
     d->refined_elim = TAKE(a, double, n_elim);
@@ -593,11 +602,11 @@ static frg_status get_elim_effects(const frg_demean *d, const fe_block_effects *
         return get_effects_there(d, b, k, alpha);
     }
     if (!g->elim_level) {
-        return g->steps->reduced.get_column(g->n_elim, b->kind, k, b->elim, alpha);
+        return g->steps->reduced.get_column(g->n_elim, b->lanes, k, b->elim, alpha);
     }
     for (int64_t u = 0; u < g->n_elim; u += PIECE) {
         const int64_t count = u + PIECE < g->n_elim ? PIECE : g->n_elim - u;
-        TRY(g->steps->reduced.get_column(count, b->kind, k, b->elim + (u << b->kind), piece));
+        TRY(g->steps->reduced.get_column(count, b->lanes, k, b->elim + u * b->lanes, piece));
         for (int64_t i = 0; i < count; i++) {
             alpha[g->elim_level[u + i]] = piece[i];
         }
@@ -627,8 +636,8 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
         if (q == g->elim_factor) {
             TRY(get_elim_effects(d, b, k, alpha));
         } else {
-            const double *const own = b->reduced + (g->factor[q].first << b->kind);
-            TRY(g->steps->reduced.get_column(levels, b->kind, k, own, alpha));
+            const double *const own = b->reduced + g->factor[q].first * b->lanes;
+            TRY(g->steps->reduced.get_column(levels, b->lanes, k, own, alpha));
         }
         alpha += levels;
     }
@@ -654,20 +663,21 @@ frg_demean_report frg_demean_get(const frg_demean *d)
     const size_t detour = t->there ? (size_t)g->n * 5 + t->order.bytes + columns : 0;
     const int64_t levels =
         d->row_lsmr ? frgi_fe_row_lsmr_levels(d->row_lsmr) : g->n_elim + g->n_reduced;
-    return (frg_demean_report){.n = g->n,
-                               .n_factors = g->n_factors,
-                               .levels = levels,
-                               .method = d->row_lsmr ? frgi_fe_row_lsmr_method(d->row_lsmr)
-                                                     : frgi_fe_cascade_method(d->cascade),
-                               .plan_bytes = frgi_fe_rows_bytes(g) + factor + row_lsmr +
-                                             d->lists.bytes + d->arena.bytes + detour,
-                               .factor_bytes = factor,
-                               .n_parts = count_subproblems(d),
-                               .tol = d->tol_used,
-                               .passes_on = d->row_lsmr || !frgi_fe_cascade_passes(d->cascade)
-                                                ? "cpu"
-                                                : frgi_fe_cascade_place(d->cascade),
-                               .bytes_copied = d->bytes_copied};
+    return (frg_demean_report){
+        .n = g->n,
+        .n_factors = g->n_factors,
+        .levels = levels,
+        .method =
+            d->row_lsmr ? frgi_fe_row_lsmr_method(d->row_lsmr) : frgi_fe_cascade_method(d->cascade),
+        .plan_bytes =
+            frgi_fe_rows_bytes(g) + factor + row_lsmr + d->lists.bytes + d->arena.bytes + detour,
+        .factor_bytes = factor,
+        .n_parts = count_subproblems(d),
+        .tol = d->tol_used,
+        .passes_on = frgi_fe_row_lsmr_passes(d->row_lsmr) ? frgi_fe_row_lsmr_place(d->row_lsmr)
+                     : frgi_fe_cascade_passes(d->cascade) ? frgi_fe_cascade_place(d->cascade)
+                                                          : "cpu",
+        .bytes_copied = d->bytes_copied};
 }
 
 frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)
@@ -765,16 +775,21 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
 static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const fe_rows *g,
                           bool grouped, const frg_demean_opts *opts)
 {
+    const frgi_device *const dev = frgi_device_of(ctx);
+    const bool by_rows = is_by_rows(opts) || shape->n_slopes || shape->no_intercept;
     frg_demean d = {.ctx = ctx, .opts = *opts, .rows = *g};
+    if (dev && (by_rows || frgi_device_is(dev)->f64)) {
+        d.lanes_there = frgi_fe_device_lanes_of(dev, g, opts->dtype);
+    }
     frgi_arena lists = {0}, a = {0};
     size_t row_lsmr = 0, detour = 0;
     if (frgi_spools(ctx) && !grouped) {
-        const bool whole = is_by_rows(opts) || shape->n_slopes || shape->no_intercept;
-        detour = detour_bytes(shape, g->n_elim, whole ? shape->p : detour_width(&d, shape->p));
+        detour = detour_bytes(shape, g->n_elim, by_rows ? shape->p : detour_width(&d, shape->p));
     }
-    if (is_by_rows(opts) || shape->n_slopes || shape->no_intercept) {
+    if (by_rows) {
+        d.opts.block = d.lanes_there > 0 ? widest(&d) : opts->block;
         row_lsmr = frgi_fe_row_lsmr_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
-                                          opts, shape->p);
+                                          &d.opts, shape->p);
         TAKE(&lists, frg_demean_column, shape->p);
     } else {
         lay_out_run(&lists, &a, &d, shape->p);

@@ -16,7 +16,7 @@
 /** The effects of one block of columns, kept after the run. */
 typedef struct {
     int64_t first_column, lane; /* lane: those of the blocks before */
-    int live, kind;
+    int live, lanes;
     double *elim;    /* n_elim x lanes; on a device: the device's */
     double *reduced; /* n_reduced x lanes */
 } fe_block_effects;
@@ -38,15 +38,16 @@ struct frg_demean {
     fe_cascade *cascade;
     fe_row_lsmr *row_lsmr; /* the row-space path; NULL where the cascade solves */
     bool has_slopes;
+    int lanes_there; /* most of a block whose passes are a device's; 0: they are the host's */
     fe_detour detour;
     /* memory of the run, grown by the first run of a shape and kept */
     int64_t columns; /* the shape it was laid out for */
     int n_blocks;
     frgi_arena lists; /* of reports and blocks; `arena` holds vectors, for the steps alone */
     frgi_arena arena;
-    fe_block_work work[FE_LANE_KINDS]; /* by kind */
-    double *refined_elim;              /* n_elim: the eliminated levels' effects in a refinement */
-    double *left;                      /* n_reduced: the sums that a refinement leaves */
+    fe_block_work work[FE_MAX_LANES + 1]; /* by lanes */
+    double *refined_elim; /* n_elim: the eliminated levels' effects in a refinement */
+    double *left;         /* n_reduced: the sums that a refinement leaves */
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */
     double setup_seconds;
@@ -82,7 +83,7 @@ FRG_MUST_USE frg_status frgi_fe_plan_take(frg_demean *d, const frg_checkpoint *c
 /** A block of columns on a device. */
 static inline fe_device_block fe_block_on_device(const fe_block_effects *e)
 {
-    return (fe_device_block){e->first_column, e->lane, 1 << e->kind, e->live};
+    return (fe_device_block){e->first_column, e->lane, e->lanes, e->live};
 }
 /** The layout of the rows into files->order, where there is room for it, and back: *read where it
  *  was there and of `n` rows of `factors` factors; W_KEPT where it was of no use.  Weights are left

@@ -509,6 +509,56 @@ failed:
     return status;
 }
 
+/* ---- columns side by side -------------------------------------------------------------------- */
+
+/* A row's indices are read once for all K columns.  A step of conjugate gradients moves, of a row and
+ * a column, with r reduced indices and in double, a model that no GPU has been held against:
+ *
+ *     8 r / K           bytes of indices, by rows and transposed
+ *     8                 z, written
+ *     32 r s(K) / K     z, gathered by sectors of 32 bytes; K numbers touch s(K) of them on average
+ *     32 r s(K) / K     p, the same, where its R K numbers are more than the cache holds
+ *
+ *     K                        1     2     3     4     5     8    11    12    16
+ *     r = 1, p in the cache   48    28  26.7    18  22.4    17  18.9  16.7  16.5
+ *     r = 1, p beyond it      80    44  42.7    26  35.2    25  29.1  24.7  24.5
+ *
+ * So wide blocks are the better ones, fewer lanes only where p then stays in the cache: 4 of them
+ * there move less than 16 beyond it, and 2 do not. */
+enum { NEAR_BYTES = 32 << 20 /* of p: of the 40 MB of an A100, the 50 of an H100 */ };
+static const struct {
+    int lanes, most; /* bytes of a column of p */
+} widths[] = {{16, NEAR_BYTES / 16}, {8, NEAR_BYTES / 8}, {4, NEAR_BYTES / 4}, {16, INT32_MAX}};
+static_assert(FE_MAX_LANES == 16, "the widest block");
+
+/** More than the host's only where x and z of the passes, which lie in one block of memory, fit. */
+static int lanes_of(const frgi_device *dev, const fe_rows *g, int64_t unknowns, size_t real)
+{
+    const double column = (double)unknowns * (double)real;
+    const double both = 2 * sizeof(double) * (double)g->n * FE_MAX_LANES;
+    size_t i = 0;
+    while (column > widths[i].most && widths[i].most < INT32_MAX) {
+        i++;
+    }
+    const bool fits = both <= (double)frgi_device_is(dev)->largest;
+    return widths[i].lanes > FE_HOST_LANES && !fits ? FE_HOST_LANES : widths[i].lanes;
+}
+
+static size_t size_of(const frgi_device *dev, frg_fe_dtype dtype)
+{
+    return frgi_device_is(dev)->f64 && dtype == FRG_FE_F64 ? sizeof(double) : sizeof(float);
+}
+
+int frgi_fe_device_lanes(const fe_device *d)
+{
+    return lanes_of(d->dev, d->g, d->design.unknowns, d->real);
+}
+
+int frgi_fe_device_lanes_of(const frgi_device *dev, const fe_rows *g, frg_fe_dtype dtype)
+{
+    return lanes_of(dev, g, g->n_reduced, size_of(dev, dtype));
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_place where,
@@ -524,8 +574,8 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
              frgi_device_name(where.dev), INT32_MAX);
     }
     const bool f64 = frgi_device_is(where.dev)->f64;
-    const bool wide = f64 && o->dtype == FRG_FE_F64;
-    const bool passes = f64 && o->method != FRG_FE_LSMR;
+    const size_t real = size_of(where.dev, o->dtype);
+    const bool passes = f64 && !slopes;
     TRY(NEW0(ctx, &d, 1, "fixed effects on a device"));
     d->ctx = ctx;
     d->dev = where.dev;
@@ -535,7 +585,7 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
                                    .width = width,
                                    .index = g->index,
                                    .inverse = g->level_inverse};
-    d->real = wide ? sizeof(double) : sizeof(float);
+    d->real = real;
     d->method = o->method == FRG_FE_LSMR ? &frgi_fe_device_lsmr_method : &frgi_fe_device_cg_method;
     d->by_level = d->method->by_level && g->n_remaining == 1 && !g->weight;
     d->eager = o->fused == FRG_FE_FUSED_OFF;
@@ -546,8 +596,8 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
     }
     frg_status status = FRG_OK;
     if (d->design.unknowns > 0) {
-        status =
-            frgi_device_load(d->dev, *d->method->kernels, wide ? FRGI_F64 : FRGI_F32, &d->program);
+        status = frgi_device_load(d->dev, *d->method->kernels,
+                                  real == sizeof(double) ? FRGI_F64 : FRGI_F32, &d->program);
     }
     status = status < 0 || !passes ? status : frgi_fe_device_passes_create(d);
     status = status < 0 || !slopes ? status : index_slopes(d);

@@ -48,6 +48,10 @@ void frgi_fe_device_destroy(fe_device *d);
 bool frgi_fe_device_in_float(const fe_device *d);
 /** Bytes that have gone to its device and come from there, by all plans. */
 int64_t frgi_fe_device_bytes(const fe_device *d);
+/** Columns that it takes side by side, at most. */
+int frgi_fe_device_lanes(const fe_device *d);
+/** The same of a plan that is not made, whose rows have n, n_reduced and n_remaining. */
+int frgi_fe_device_lanes_of(const frgi_device *dev, const fe_rows *g, frg_fe_dtype dtype);
 /** The device's name. */
 const char *frgi_fe_device_place(const fe_device *d);
 /** The name of its solver. */
@@ -57,11 +61,20 @@ FRG_MUST_USE frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int
                                           int64_t max_steps, const char *phase,
                                           const fe_cg_target *target, fe_cg_column *column);
 
+/** A block of a run: `live` columns from `first` on, in `lanes` side by side; `lane` counts those of
+ *  the blocks before it. */
+typedef struct {
+    int64_t first, lane;
+    int lanes, live;
+} fe_device_block;
+
 /** min || W^(1/2) (b - D_r N^(-1/2) x) || with the eliminated levels projected out of b; with
  *  slopes the orthonormal columns of fe_basis.h are in D_r N^(-1/2)'s place. */
 typedef struct {
-    int64_t columns;        /* 1 .. FE_MAX_LANES */
-    const double *b;        /* n x columns, in the order of the rows */
+    int64_t columns; /* 1 .. FE_MAX_LANES */
+    const double *b; /* n x columns, in the order of the rows; NULL: what the passes have left */
+    fe_device_block block;  /* of these columns, or of its column */
+    int k;                  /* where that is not -1 */
     const double *gradient; /* R x columns: N^(-1/2) D_r' W b */
     double square[FE_MAX_LANES],
         gradient_square[FE_MAX_LANES]; /* ||W^(1/2) b||^2, ||gradient||^2 */
@@ -81,13 +94,6 @@ FRG_MUST_USE frg_status frgi_fe_device_lsmr(fe_device *d, const fe_device_system
                                             fe_device_column columns[]);
 
 /* ---- passes over the columns ---- */
-
-/** A block of a run: `live` columns from `first` on, in `lanes` (1, 2, 4 or 8) side by side; `lane`
- *  counts those of the blocks before it. */
-typedef struct {
-    int64_t first, lane;
-    int lanes, live;
-} fe_device_block;
 
 /** A run of the demeaner. */
 typedef struct {
@@ -118,14 +124,19 @@ void frgi_fe_device_columns_drop(fe_device *d);
 /** to (n) <- column k of a block, in the order of the caller's rows. */
 FRG_MUST_USE frg_status frgi_fe_device_column(fe_device *d, const fe_device_block *b, int k,
                                               double *to);
-/** rhs and residual of fe_steps.h for the block's columns, or for its column k >= 0 alone; the
- *  residual takes the columns' place.  The effects of eliminated levels stay there; those of a
- *  column alone are added to what is there. */
+/** The block's columns <- themselves times a number each. */
+FRG_MUST_USE frg_status frgi_fe_device_columns_scale(fe_device *d, const fe_device_block *b,
+                                                     const double *factor);
+/** What residuals do: they take the columns' place, and the effects of eliminated levels, which stay
+ *  there, are those that are taken out now or have these added; or neither changes. */
+typedef enum { FE_RESIDUALS_FIRST, FE_RESIDUALS_ADDED, FE_RESIDUALS_TRIED } fe_device_residuals;
+/** rhs and residual of fe_steps.h for the block's columns, or for its column k >= 0 alone.  a NULL:
+ *  no effects. */
 FRG_MUST_USE frg_status frgi_fe_device_rhs(fe_device *d, const fe_device_block *b, int k,
                                            double *sums, fe_moments *m);
 FRG_MUST_USE frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k,
-                                                const double *a, double *sums,
-                                                fe_elim_audit *audit);
+                                                fe_device_residuals what, const double *a,
+                                                double *sums, fe_elim_audit *audit);
 /** to (n_elim) <- the effects of the eliminated levels of column k of a block of the last run. */
 FRG_MUST_USE frg_status frgi_fe_device_elim_effects(fe_device *d, const fe_device_block *b, int k,
                                                     double *to);

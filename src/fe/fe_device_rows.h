@@ -93,6 +93,10 @@ FRG_MUST_USE frg_status frgi_fe_device_passes_put_rows(fe_device *d);
 frgi_buffer frgi_fe_device_passes_weights(const fe_device *d);
 frgi_buffer frgi_fe_device_passes_inverses(const fe_device *d);
 FRG_MUST_USE frg_status frgi_fe_device_passes_put_weights(fe_device *d);
+/** to (n x K), in the device's type and from number `at` of its block on, <- what is left of the K
+ *  columns of a block, or of its column k >= 0 alone. */
+FRG_MUST_USE frg_status frgi_fe_device_columns_copy(fe_device *d, const fe_device_block *b, int k,
+                                                    frgi_buffer to, int64_t at);
 
 /** at[which] <- *used, *used += count */
 void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *used);

@@ -6,28 +6,29 @@
 
 /* ---- rows, and S ----------------------------------------------------------------------------- */
 
-static frg_status rhs(const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w,
+static frg_status rhs(const fe_rows *g, frg_context *ctx, int f32, int lanes, const fe_row_work *w,
                       const fe_block *x, double *b, fe_moments *total)
 {
-    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, kind);
-    frgi_fe_rhs(g, ops, w, frg_threads(ctx), 1 << kind, x, b, total);
+    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    frgi_fe_rhs(g, ops, w, frg_threads(ctx), lanes, x, b, total);
     return FRG_OK;
 }
 
-static frg_status residual(const fe_rows *g, frg_context *ctx, int f32, int kind,
+static frg_status residual(const fe_rows *g, frg_context *ctx, int f32, int lanes,
                            const fe_row_work *w, const fe_block *x, const fe_block *out,
                            const double *a, double *s, double *elim_effect, fe_elim_audit *total)
 {
-    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, kind);
-    frgi_fe_residual(g, ops, w, frg_threads(ctx), 1 << kind, x, out, a, s, elim_effect, total);
+    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    frgi_fe_residual(g, ops, w, frg_threads(ctx), lanes, x, out, a, s, elim_effect, total);
     return FRG_OK;
 }
 
-static frg_status apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind,
-                        const fe_row_work *w, bool low, const void *p, double *y)
+static frg_status apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32,
+                        int lanes, const fe_row_work *w, bool low, const void *p, double *y)
 {
-    const fe_reduced_ops *const ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, kind);
-    const int threads = frg_threads(ctx), lanes = 1 << kind;
+    const fe_reduced_ops *const ops =
+        frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    const int threads = frg_threads(ctx);
     if (b) {
         frgi_fe_bordered_apply(b, ops, w, threads, lanes, low, f32 ? sizeof(float) : sizeof(double),
                                p, y);
@@ -37,10 +38,11 @@ static frg_status apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx
     return FRG_OK;
 }
 
-static frg_status multiply(const fe_schur *s, frg_context *ctx, int f32, int kind, const void *p,
+static frg_status multiply(const fe_schur *s, frg_context *ctx, int f32, int lanes, const void *p,
                            double *y)
 {
-    const fe_reduced_ops *const ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, kind);
+    const fe_reduced_ops *const ops =
+        frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
     enum { ROWS = 512 };
     const int64_t pieces = (s->n + ROWS - 1) / ROWS;
 #pragma omp parallel for num_threads(frg_threads(ctx))                                             \
@@ -52,23 +54,22 @@ static frg_status multiply(const fe_schur *s, frg_context *ctx, int f32, int kin
     return FRG_OK;
 }
 
-static frg_status solve(const frgi_direct *d, int kind, double *x, double *scratch)
+static frg_status solve(const frgi_direct *d, int lanes, double *x, double *scratch)
 {
-    frgi_direct_solve(d, 1 << kind, x, scratch);
+    frgi_direct_solve(d, lanes, x, scratch);
     return FRG_OK;
 }
 
-static frg_status precondition(const frgi_ac *ac, int kind, const double *r, double *z,
+static frg_status precondition(const frgi_ac *ac, int lanes, const double *r, double *z,
                                double *scratch)
 {
-    frgi_ac_apply(ac, 1 << kind, r, z, scratch);
+    frgi_ac_apply(ac, lanes, r, z, scratch);
     return FRG_OK;
 }
 
-static frg_status project(const fe_rows *g, int kind, const int32_t *set, double *r, double *sum,
+static frg_status project(const fe_rows *g, int lanes, const int32_t *set, double *r, double *sum,
                           double *weight)
 {
-    const int lanes = 1 << kind;
     const int64_t n = g->n_reduced;
     memset(sum, 0, (size_t)(n * lanes) * sizeof *sum);
     memset(weight, 0, (size_t)n * sizeof *weight);
@@ -89,9 +90,8 @@ static frg_status project(const fe_rows *g, int kind, const int32_t *set, double
     return FRG_OK;
 }
 
-static frg_status audit(const fe_rows *g, int kind, const double *s, int k, fe_reduced_audit *out)
+static frg_status audit(const fe_rows *g, int lanes, const double *s, int k, fe_reduced_audit *out)
 {
-    const int lanes = 1 << kind;
     fe_reduced_audit a = {.worst = -1};
     for (int64_t l = 0; l < g->n_reduced; l++) {
         const double v = s[l * lanes + k], mean = fabs(v) * g->level_inverse[l];
@@ -103,9 +103,8 @@ static frg_status audit(const fe_rows *g, int kind, const double *s, int k, fe_r
     return FRG_OK;
 }
 
-static frg_status means(const fe_rows *g, int kind, const double *s, int k, double *to)
+static frg_status means(const fe_rows *g, int lanes, const double *s, int k, double *to)
 {
-    const int lanes = 1 << kind;
     for (int64_t l = 0; l < g->n_reduced; l++) {
         to[l] = fabs(s[l * lanes + k]) * g->level_inverse[l];
     }
@@ -124,9 +123,9 @@ static frg_status draw(int64_t n, frg_context *ctx, double *to)
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-static frg_status copy(int64_t n, int kind, const double *from, double *to)
+static frg_status copy(int64_t n, int lanes, const double *from, double *to)
 {
-    const size_t bytes = (size_t)(n << kind) * sizeof *to;
+    const size_t bytes = (size_t)(n * lanes) * sizeof *to;
     if (from) {
         memcpy(to, from, bytes);
     } else {
@@ -135,17 +134,16 @@ static frg_status copy(int64_t n, int kind, const double *from, double *to)
     return FRG_OK;
 }
 
-static frg_status add(int64_t n, int kind, double alpha, const double *from, double *to)
+static frg_status add(int64_t n, int lanes, double alpha, const double *from, double *to)
 {
-    for (int64_t j = 0; j < n << kind; j++) {
+    for (int64_t j = 0; j < n * lanes; j++) {
         to[j] += alpha * from[j];
     }
     return FRG_OK;
 }
 
-static frg_status scale(int64_t n, int kind, const double *factor, double *v)
+static frg_status scale(int64_t n, int lanes, const double *factor, double *v)
 {
-    const int lanes = 1 << kind;
     for (int64_t l = 0; l < n; l++) {
         for (int k = 0; k < lanes; k++) {
             v[l * lanes + k] *= factor[k];
@@ -154,17 +152,16 @@ static frg_status scale(int64_t n, int kind, const double *factor, double *v)
     return FRG_OK;
 }
 
-static frg_status times_diagonal(int64_t n, int kind, const double *d, const double *s, double *z)
+static frg_status times_diagonal(int64_t n, int lanes, const double *d, const double *s, double *z)
 {
-    for (int64_t j = 0; j < n << kind; j++) {
-        z[j] = s[j] * d[j >> kind];
+    for (int64_t j = 0; j < n * lanes; j++) {
+        z[j] = s[j] * d[j / lanes];
     }
     return FRG_OK;
 }
 
-static frg_status dot(int64_t n, int kind, const double *s, const double *z, double *sum)
+static frg_status dot(int64_t n, int lanes, const double *s, const double *z, double *sum)
 {
-    const int lanes = 1 << kind;
     for (int k = 0; k < lanes; k++) {
         double total = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -175,9 +172,8 @@ static frg_status dot(int64_t n, int kind, const double *s, const double *z, dou
     return FRG_OK;
 }
 
-static frg_status largest(int64_t n, int kind, const double *v, double *max_abs)
+static frg_status largest(int64_t n, int lanes, const double *v, double *max_abs)
 {
-    const int lanes = 1 << kind;
     memset(max_abs, 0, (size_t)lanes * sizeof *max_abs);
     for (int64_t l = 0; l < n; l++) {
         for (int k = 0; k < lanes; k++) {
@@ -188,35 +184,42 @@ static frg_status largest(int64_t n, int kind, const double *v, double *max_abs)
     return FRG_OK;
 }
 
-static frg_status add_column(int64_t n, int kind, int k, const double *from, double *to)
+static frg_status add_column(int64_t n, int lanes, int k, const double *from, double *to)
 {
     for (int64_t l = 0; l < n; l++) {
-        to[(l << kind) + k] += from[l];
+        to[l * lanes + k] += from[l];
     }
     return FRG_OK;
 }
 
-static frg_status get_column(int64_t n, int kind, int k, const double *from, double *to)
+static frg_status get_column(int64_t n, int lanes, int k, const double *from, double *to)
 {
     for (int64_t l = 0; l < n; l++) {
-        to[l] = from[(l << kind) + k];
+        to[l] = from[l * lanes + k];
     }
     return FRG_OK;
 }
 
-static frg_status gather(int64_t n, int kind, const int32_t *level, const double *from, double *to)
+static frg_status move(int64_t n, int count, int lanes, int first, const double *from, int to_lanes,
+                       int at, double *to)
 {
-    const int lanes = 1 << kind;
+    for (int64_t l = 0; l < n; l++) {
+        memcpy(to + l * to_lanes + at, from + l * lanes + first, (size_t)count * sizeof *to);
+    }
+    return FRG_OK;
+}
+
+static frg_status gather(int64_t n, int lanes, const int32_t *level, const double *from, double *to)
+{
     for (int64_t l = 0; l < n; l++) {
         memcpy(to + l * lanes, from + (int64_t)level[l] * lanes, (size_t)lanes * sizeof *to);
     }
     return FRG_OK;
 }
 
-static frg_status scatter(int64_t n, int kind, const int32_t *level, const double *from,
+static frg_status scatter(int64_t n, int lanes, const int32_t *level, const double *from,
                           const double *b, double *to, double *energy)
 {
-    const int lanes = 1 << kind;
     memset(energy, 0, (size_t)lanes * sizeof *energy);
     for (int64_t l = 0; l < n; l++) {
         const int64_t at = (int64_t)level[l] * lanes;
@@ -248,6 +251,7 @@ const fe_steps frgi_fe_host_steps = {
                 .largest = largest,
                 .add_column = add_column,
                 .get_column = get_column,
+                .move = move,
                 .gather = gather,
                 .scatter = scatter},
     .recurrence = {.start = frgi_fe_host_cg_start,

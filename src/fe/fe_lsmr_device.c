@@ -1,7 +1,8 @@
 /* fe_lsmr_device.c - the host's side of kernels/fe_lsmr: LSMR in row space on a device.
  *
- * The host gives u = b / ||b||, v = A'b / ||A'b|| and their norms, all from double precision, so
- * that a device in float sees the gradient of a residual as it is, however small beside it.
+ * u = b / ||b|| is the host's, or b what the passes there have left; the host gives v = A'b / ||A'b||
+ * and the norms, all from double precision, so that a device in float sees the gradient of a residual
+ * as it is, however small beside it.
  *
  * Fused, steps are submitted in batches and the scalars stay there; eager, the scalars of every
  * step are the host's (sparse/lsmr.c), in double: a wait and a copy a step.
@@ -12,6 +13,7 @@
 
 #include "fe/fe_device_rows.h"
 #include "fe/fe_lsmr_at.h"
+#include "fe/fe_row_lsmr_plan.h"
 
 extern const frgi_kernels frgi_kernels_fe_lsmr;
 static const frgi_kernels *const kernels = &frgi_kernels_fe_lsmr;
@@ -67,21 +69,12 @@ typedef struct {
     const frgi_lsmr_rule *rule;
     int64_t most;              /* steps */
     double atol[FE_MAX_LANES]; /* by column, as all below */
+    double back[FE_MAX_LANES]; /* 1 over the norm that u is begun with */
     frgi_lsmr_scalars q[FE_MAX_LANES];
     int32_t count[FDC_COUNT * FE_MAX_LANES];
     double state[FLS_COUNT * FE_MAX_LANES];
     double copy[FLS_COUNT * FE_MAX_LANES]; /* numbers that are being copied */
 } solve;
-
-/** The lanes for so many columns. */
-static int lanes_of(int64_t columns)
-{
-    int lanes = 1;
-    while (lanes < columns) {
-        lanes *= 2;
-    }
-    return lanes;
-}
 
 static double real_at(const fe_device *d, const void *x, int64_t i)
 {
@@ -209,14 +202,14 @@ static frg_status put_targets(solve *s)
     TRY(frgi_device_wait(d->dev));
     double step[FLC_COUNT * FE_MAX_LANES] = {0};
     for (int c = 0; c < k; c++) {
-        step[FLC_BACK * k + c] = s->q[c].al;
+        step[FLC_BACK * k + c] = s->q[c].al * s->back[c];
     }
     TRY(put_small(s, FL_STEP, step, FLC_COUNT * k));
     TRY(put_counts(s));
     return frgi_device_wait(d->dev);
 }
 
-/** u = b / ||b||, h = v = A'b / ||A'b||, hb = x = 0. */
+/** u = b / ||b||, or b, h = v = A'b / ||A'b||, hb = x = 0. */
 static frg_status begin(solve *s)
 {
     fe_device *const d = s->d;
@@ -226,7 +219,11 @@ static frg_status begin(solve *s)
         of_b[c] = s->b->square[c] > 0 ? 1 / sqrt(s->b->square[c]) : 0;
         of_gradient[c] = s->b->gradient_square[c] > 0 ? 1 / sqrt(s->b->gradient_square[c]) : 0;
     }
-    TRY(put_lanes(d, FL_U, s->b->b, d->g->n, columns, of_b, NULL));
+    TRY(s->b->b ? put_lanes(d, FL_U, s->b->b, d->g->n, columns, of_b, NULL)
+                : frgi_fe_device_columns_copy(d, &s->b->block, s->b->k, d->v, d->at[FL_U]));
+    for (int64_t c = 0; c < columns; c++) {
+        s->back[c] = s->b->b ? 1 : of_b[c];
+    }
     TRY(put_lanes(d, FL_V, s->b->gradient, d->design.unknowns, columns, of_gradient, NULL));
     TRY(put_lanes(d, FL_SCALED, s->b->gradient, d->design.unknowns, columns, of_gradient,
                   d->design.inverse));
@@ -422,7 +419,7 @@ frg_status frgi_fe_device_lsmr(fe_device *d, const fe_device_system *b, const fr
 {
     const int64_t most = rule->max_iter < INT32_MAX ? rule->max_iter : INT32_MAX - 1;
     solve s = {.d = d, .b = b, .rule = rule, .most = most};
-    TRY(frgi_fe_device_prepare(d, lanes_of(b->columns)));
+    TRY(frgi_fe_device_prepare(d, (int)b->columns));
     study(&s);
     TRY(begin(&s));
     const frg_status beat = d->eager ? run_eager(&s) : run_fused(&s);
@@ -439,3 +436,242 @@ frg_status frgi_fe_device_lsmr(fe_device *d, const fe_device_system *b, const fr
     }
     return beat;
 }
+
+/* ---- the row-space path, its rows on the device ---------------------------------------------- */
+
+/** Columns that the next step is on. */
+static int columns_of(const fe_row_lsmr *f)
+{
+    return f->there.k < 0 ? f->there.block.lanes : 1;
+}
+
+/** to_l <- from_l / sqrt(N_l): effects of the dummies from the coefficients of phi, and the other way
+ *  about with sums. */
+static void times_root(const fe_row_lsmr *f, const double *from, double *to)
+{
+    const int64_t k = columns_of(f);
+    for (int r = 0; r < f->basis.g->n_remaining; r++) {
+        const fe_basis_factor *const q = &f->basis.remaining[r];
+        for (int64_t l = 0; l < q->levels; l++) {
+            for (int64_t c = 0; c < k; c++) {
+                const int64_t e = (q->first + l) * k + c;
+                to[e] = from[e] * q->root[l];
+            }
+        }
+    }
+}
+
+static fe_block block_of(const frg_array *a, int64_t first, int64_t k)
+{
+    const ptrdiff_t size = (ptrdiff_t)frg_sizeof(a->dtype);
+    return (fe_block){frgi_array_base(a) + first * a->stride[1] * size, a->stride[0], a->stride[1],
+                      (int)k};
+}
+
+/** A block as it came. */
+static frg_status take(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k, fe_moments *m)
+{
+    fe_row_lsmr_there *const t = &f->there;
+    double factor[FE_MAX_LANES];
+    const fe_block x = block_of(a, first, k);
+    t->block = (fe_device_block){first, first, (int)k, (int)k};
+    t->k = -1;
+    t->first = true;
+    t->tried = false;
+    for (int64_t c = 0; c < k; c++) {
+        factor[c] = f->state[first + c].scale;
+    }
+    TRY(frgi_fe_device_columns_take(f->device, &t->block, &x));
+    TRY(frgi_fe_device_columns_scale(f->device, &t->block, factor));
+    return frgi_fe_device_rhs(f->device, &t->block, -1, f->s, m);
+}
+
+static frg_status load_there(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
+{
+    fe_row_lsmr_there *const t = &f->there;
+    fe_moments m;
+    TRY(take(f, a, first, k, &m));
+    for (int64_t c = 0; c < k; c++) {
+        t->square[c] = m.square[c];
+        t->norm2[c] = m.square[c] + m.weight[c] * m.shift[c] * m.shift[c];
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_fe_row_lsmr_largest(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k,
+                                    double *most)
+{
+    fe_moments m;
+    TRY(take(f, a, first, k, &m));
+    for (int64_t c = 0; c < k; c++) {
+        most[c] = isfinite(m.square[c]) ? m.max_abs[c] : (double)NAN;
+    }
+    return FRG_OK;
+}
+
+static frg_status again_there(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
+{
+    fe_row_lsmr_there *const t = &f->there;
+    (void)a;
+    t->k = k == t->block.lanes ? -1 : (int)(first - t->block.first);
+    return FRG_OK;
+}
+
+/** The residual without the effects t->a, and what is said of it. */
+static frg_status pass(fe_row_lsmr *f, bool with, bool tried, double *effect)
+{
+    fe_row_lsmr_there *const t = &f->there;
+    const fe_device_residuals what = tried      ? FE_RESIDUALS_TRIED
+                                     : t->first ? FE_RESIDUALS_FIRST
+                                                : FE_RESIDUALS_ADDED;
+    fe_elim_audit audit;
+    TRY(frgi_fe_device_residual(f->device, &t->block, t->k, what, with ? t->a : NULL, f->s,
+                                &audit));
+    times_root(f, f->s, f->s);
+    t->first = t->first && tried;
+    t->tried = tried;
+    for (int c = 0; c < columns_of(f); c++) {
+        t->audit.square[c] = t->square[c] = t->norm2[c] = audit.square[c];
+        t->audit.gradient[c] = audit.gradient[c];
+        t->audit.mean[c] = audit.mean[c];
+        t->audit.worst[c] = audit.worst[c];
+        if (effect) {
+            effect[c] = audit.effect[c];
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status take_out_there(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect)
+{
+    const bool with = how != FE_PROJECTED;
+    double own[FE_MAX_LANES];
+    if (with) {
+        times_root(f, f->c, f->there.a);
+    }
+    TRY(pass(f, with, how == FE_TRIED, own));
+    for (int64_t e = 0; e < f->basis.n_reduced * k && with; e++) {
+        own[e % k] = fmax(own[e % k], fabs(f->there.a[e]));
+    }
+    if (effect) {
+        memcpy(effect, own, (size_t)k * sizeof *own);
+    }
+    return FRG_OK;
+}
+
+/** What was tried is what is left from now on. */
+static frg_status store_there(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
+{
+    (void)a, (void)first, (void)k;
+    return f->there.tried ? pass(f, true, false, NULL) : FRG_OK;
+}
+
+static frg_status end_there(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
+{
+    double factor[FE_MAX_LANES];
+    const fe_block x = block_of(a, first, k);
+    for (int64_t c = 0; c < k; c++) {
+        factor[c] = f->state[first + c].unscale;
+    }
+    TRY(frgi_fe_device_columns_scale(f->device, &f->there.block, factor));
+    return frgi_fe_device_columns_give(f->device, &f->there.block, &x);
+}
+
+static frg_status moments_there(fe_row_lsmr *f, int64_t k, double *norm2, double *square)
+{
+    memcpy(norm2, f->there.norm2, (size_t)k * sizeof *norm2);
+    memcpy(square, f->there.square, (size_t)k * sizeof *square);
+    return FRG_OK;
+}
+
+static frg_status audit_there(fe_row_lsmr *f, int64_t k, fe_row_audit out[])
+{
+    for (int64_t c = 0; c < k; c++) {
+        out[c] = frgi_fe_row_lsmr_audit(&f->basis, &f->there.audit, f->s, k, c);
+    }
+    return FRG_OK;
+}
+
+/** For the solve: without a right-hand side and its gradient. */
+static frg_status zero_there(fe_row_lsmr *f, int64_t k, const bool columns[])
+{
+    for (int64_t c = 0; c < k; c++) {
+        f->there.audit.square[c] = columns[c] ? 0 : f->there.audit.square[c];
+    }
+    for (int64_t e = 0; e < f->basis.n_reduced * k; e++) {
+        f->s[e] = columns[e % k] ? 0 : f->s[e];
+    }
+    return FRG_OK;
+}
+
+static frg_status no_answer_there(fe_row_lsmr *f, int64_t k)
+{
+    memset(f->c, 0, (size_t)(f->basis.n_reduced * k) * sizeof *f->c);
+    return FRG_OK;
+}
+
+static frg_status no_effects_there(fe_row_lsmr *f, int64_t first, int64_t k)
+{
+    const int64_t unknowns = f->basis.n_reduced;
+    memset(f->effects + first * unknowns, 0, (size_t)(k * unknowns) * sizeof *f->effects);
+    return FRG_OK;
+}
+
+static frg_status add_effects_there(fe_row_lsmr *f, int64_t first, int64_t k)
+{
+    const int64_t unknowns = f->basis.n_reduced;
+    for (int64_t c = 0; c < k; c++) {
+        double *const to = f->effects + (first + c) * unknowns;
+        for (int64_t j = 0; j < unknowns; j++) {
+            to[j] += f->c[j * k + c] * f->state[first + c].unscale;
+        }
+    }
+    return FRG_OK;
+}
+
+/** The effects of the eliminated levels of a column, which lie there in its scale. */
+static frg_status elim_effects(const fe_row_lsmr *f, int64_t column, double *alpha)
+{
+    const fe_rows *const g = f->basis.g;
+    const int64_t width = f->there.width, first = column / width * width;
+    const int64_t left = f->columns - first, lanes = left < width ? left : width;
+    const fe_device_block b = {first, first, (int)lanes, (int)lanes};
+    double *effects;
+    TRY(NEW(f->device->ctx, &effects, g->n_elim + 1, "effects from a device"));
+    const frg_status status =
+        frgi_fe_device_elim_effects(f->device, &b, (int)(column - first), effects);
+    for (int64_t u = 0; u < g->n_elim && status >= 0; u++) {
+        alpha[g->elim_level ? g->elim_level[u] : u] = effects[u] * f->state[column].unscale;
+    }
+    DROP(f->device->ctx, &effects);
+    return status;
+}
+
+static frg_status effects_there(const fe_row_lsmr *f, int64_t column, double *alpha)
+{
+    const fe_basis *const b = &f->basis;
+    const double *const coef = f->effects + column * b->n_reduced;
+    for (int q = 0; q < b->g->n_factors; q++) {
+        const fe_basis_factor *const block = frgi_basis_factor(b, q);
+        if (block->position < 0) {
+            TRY(elim_effects(f, column, alpha));
+        } else {
+            frgi_basis_effects(b, block, coef + block->first, alpha);
+        }
+        alpha += block->levels;
+    }
+    return FRG_OK;
+}
+
+const struct fe_row_lsmr_steps frgi_fe_row_lsmr_device_steps = {.load = load_there,
+                                                                .again = again_there,
+                                                                .store = store_there,
+                                                                .end = end_there,
+                                                                .moments = moments_there,
+                                                                .take_out = take_out_there,
+                                                                .audit = audit_there,
+                                                                .zero = zero_there,
+                                                                .no_answer = no_answer_there,
+                                                                .no_effects = no_effects_there,
+                                                                .add_effects = add_effects_there,
+                                                                .effects = effects_there};

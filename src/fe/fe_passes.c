@@ -20,6 +20,16 @@ const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)
     return &tables[isa][f32][kind];
 }
 
+int frgi_fe_host_lanes(frgi_isa isa, int columns)
+{
+    int lanes = 1;
+    while (lanes < columns && lanes < FE_HOST_LANES &&
+           frgi_fe_row_ops(isa, 0, fe_lane_kind(2 * lanes))->rhs) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w)
 {
     w->partial =

@@ -2,8 +2,8 @@
  * right-hand sides, their residuals with the audit, and the columns brought back.
  *
  * All sums are in double, of columns of either type; what is left of a column stays in double
- * between the rounds of its refinement.  Columns lie in the order of the device's rows, 1, 2, 4 or
- * 8 of them side by side.  A row-major matrix of a few columns more goes over as a whole, so that
+ * between the rounds of its refinement.  Columns lie in the order of the device's rows, those of a
+ * block side by side.  A row-major matrix of a few columns more goes over as a whole, so that
  * the host does not take it apart; anything else goes a block of columns at a time, and an array
  * that lies on the device is read and written where it is.
  */
@@ -37,6 +37,7 @@ typedef struct {
 typedef struct fe_device_columns {
     const frgi_program *program;
     const frgi_program *moves[2]; /* of columns of f64, of f32; loaded with the first */
+    double scale[FE_MAX_LANES];   /* the queue's until a wait */
     int64_t at[FD_AT_COUNT];      /* the queue's from set_part to a wait */
     int64_t order, entry;         /* places of whole numbers; order -1: the caller's */
     int32_t *piece, *level_first; /* until the device has them */
@@ -204,7 +205,8 @@ static int64_t set_places(fe_device *d, int most)
                    {FC_LEFT, at[FC_ROW_PIECES] * k},
                    {FC_OF_ROWS, row_groups(c) * 2 * k},
                    {FC_OF_LEVELS, at[FD_SPREADS] * 4 * k},
-                   {FC_TOTAL, FCT_COUNT * k}};
+                   {FC_TOTAL, FCT_COUNT * k},
+                   {FC_SCALE, k}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         at[numbers[i].which] = used;
         used += numbers[i].count;
@@ -391,7 +393,7 @@ frg_status frgi_fe_device_columns_open(fe_device *d, const fe_device_run *r)
     const size_t raw = (size_t)(n * (whole ? p : r->most)) * size_of(c);
     const passes_shape s = {r->lanes, r->most, raw > column ? raw : column};
     TRY(frgi_device_load(d->dev, &frgi_kernels_basic, FRGI_F64, &c->moves[0]));
-    if (r->f32) {
+    if (r->f32 || frgi_fe_device_in_float(d)) {
         TRY(frgi_device_load(d->dev, &frgi_kernels_basic, FRGI_MIXED, &c->moves[1]));
     }
     TRY(frgi_fe_device_open_rows(d));
@@ -457,34 +459,34 @@ static frg_status set_part(fe_device *d, const fe_device_block *b, int k)
 }
 
 /** The kernels of a pass; `add`: its effects are added to those that are there. */
-static frg_status launch_pass(fe_device *d, bool residual, bool add)
+static frg_status launch_pass(fe_device *d, int pass, bool add)
 {
     const columns *const c = d->passes;
     const int64_t rows = row_groups(c), *const at = c->at;
     const int64_t sums =
         (at[FD_SHORT] + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP + at[FD_PIECES] - at[FD_SHORT];
     const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places),
-                   left = INT32(residual);
-    TRY(LAUNCH(d->dev, c->program, "fe_column_sums", rows, 1, d->group, v, w, places, left));
-    TRY(LAUNCH(d->dev, c->program, "fe_column_rows", rows, 1, d->group, v, w, places, left));
+                   what = INT32(pass);
+    TRY(LAUNCH(d->dev, c->program, "fe_column_sums", rows, 1, d->group, v, w, places, what));
+    TRY(LAUNCH(d->dev, c->program, "fe_column_rows", rows, 1, d->group, v, w, places, what));
     TRY(LAUNCH(d->dev, c->program, "fe_column_levels", at[FD_SPREADS], 1, d->group, v,
-               BUFFER(c->effects), w, places, left, INT32(add)));
+               BUFFER(c->effects), w, places, what, INT32(add)));
     TRY(LAUNCH(d->dev, c->program, "fe_pieces", sums, 1, d->group, v, w, BUFFER(c->counts), places,
                INT32(0)));
     TRY(LAUNCH(d->dev, c->program, "fe_column_unknowns", at[FD_UPDATES], 1, d->group, v, w,
                places));
-    return LAUNCH(d->dev, c->program, residual ? "fe_column_audit" : "fe_column_moments", 1, 1,
-                  d->group, v, places);
+    return LAUNCH(d->dev, c->program, pass == FC_RHS ? "fe_column_moments" : "fe_column_audit", 1,
+                  1, d->group, v, places);
 }
 
 /** The pass, and what it leaves: sums of the reduced unknowns and totals. */
-static frg_status run_pass(fe_device *d, bool residual, bool add, double *unknowns, double *total)
+static frg_status run_pass(fe_device *d, int pass, bool add, double *unknowns, double *total)
 {
     const columns *const c = d->passes;
     const int64_t k = c->at[FD_K];
     const frgi_buffer sums = range(c, FC_UNKNOWNS, c->at[FD_R] * k),
                       totals = range(c, FC_TOTAL, FCT_COUNT * k);
-    TRY(launch_pass(d, residual, add));
+    TRY(launch_pass(d, pass, add));
     TRY(frgi_device_get(d->dev, unknowns, sums, sums.bytes));
     TRY(frgi_device_get(d->dev, total, totals, totals.bytes));
     return frgi_device_wait(d->dev);
@@ -495,7 +497,7 @@ frg_status frgi_fe_device_rhs(fe_device *d, const fe_device_block *b, int k, dou
 {
     double total[FCT_COUNT * FE_MAX_LANES];
     TRY(set_part(d, b, k));
-    TRY(run_pass(d, false, false, sums, total));
+    TRY(run_pass(d, FC_RHS, false, sums, total));
     const int64_t lanes = d->passes->at[FD_K];
     *m = (fe_moments){.rows = d->g->n};
     for (int64_t l = 0; l < lanes; l++) {
@@ -508,15 +510,17 @@ frg_status frgi_fe_device_rhs(fe_device *d, const fe_device_block *b, int k, dou
     return FRG_OK;
 }
 
-frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k, const double *a,
-                                   double *sums, fe_elim_audit *audit)
+frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k,
+                                   fe_device_residuals what, const double *a, double *sums,
+                                   fe_elim_audit *audit)
 {
     double total[FCT_COUNT * FE_MAX_LANES];
     TRY(set_part(d, b, k));
     const int64_t lanes = d->passes->at[FD_K];
     const frgi_buffer to = range(d->passes, FC_A, d->g->n_reduced * lanes);
-    TRY(frgi_device_put(d->dev, to, a, to.bytes));
-    TRY(run_pass(d, true, k >= 0, sums, total));
+    TRY(a ? frgi_device_put(d->dev, to, a, to.bytes) : frgi_device_fill(d->dev, to, 0, to.bytes));
+    TRY(run_pass(d, what == FE_RESIDUALS_TRIED ? FC_TRY : FC_RESIDUAL, what == FE_RESIDUALS_ADDED,
+                 sums, total));
     *audit = (fe_elim_audit){.rows = d->g->n};
     for (int64_t l = 0; l < lanes; l++) {
         audit->square[l] = total[FCT_LEFT_SQUARE * lanes + l];
@@ -526,6 +530,31 @@ frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k
         audit->effect[l] = total[FCT_EFFECT * lanes + l];
     }
     return FRG_OK;
+}
+
+frg_status frgi_fe_device_columns_scale(fe_device *d, const fe_device_block *b,
+                                        const double *factor)
+{
+    columns *const c = d->passes;
+    const int64_t n = d->g->n, groups = (n * b->lanes + FC_SCALED - 1) / FC_SCALED;
+    const frgi_buffer to = range(c, FC_SCALE, b->lanes);
+    TRY(set_part(d, b, -1));
+    memcpy(c->scale, factor, (size_t)b->lanes * sizeof *factor);
+    TRY(frgi_device_put(d->dev, to, c->scale, to.bytes));
+    TRY(LAUNCH(d->dev, c->program, "fe_column_scale", groups, 1, d->group, BUFFER(c->v),
+               BUFFER(c->places), INT64(n)));
+    return frgi_device_wait(d->dev);
+}
+
+frg_status frgi_fe_device_columns_copy(fe_device *d, const fe_device_block *b, int k,
+                                       frgi_buffer to, int64_t at)
+{
+    const columns *const c = d->passes;
+    const int64_t n = d->g->n, groups = (n * b->lanes + MOVED - 1) / MOVED;
+    const int lane = k < 0 ? 0 : k, count = k < 0 ? b->lanes : 1;
+    return LAUNCH(d->dev, c->moves[frgi_fe_device_in_float(d)], "scatter_rows", groups, 1, d->group,
+                  BUFFER(to), INT64(at), BUFFER(c->v), INT64(c->x + lane), INT64(count), INT64(1),
+                  BUFFER(d->rows.w), INT64(-1), INT64(n), INT32(b->lanes), INT32(count));
 }
 
 /** to (n) <- the first of the `lanes` numbers of each row of `from`, row i of the order to place

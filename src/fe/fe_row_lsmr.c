@@ -71,7 +71,7 @@ static const fe_steps *table_of(const fe_row_lsmr *f)
 
 static const struct fe_row_lsmr_steps *steps_of(const fe_row_lsmr *f)
 {
-    return table_of(f)->row_lsmr;
+    return f->there.passes ? &frgi_fe_row_lsmr_device_steps : table_of(f)->row_lsmr;
 }
 
 static void close_run(fe_row_lsmr *f, frg_context *ctx)
@@ -146,6 +146,12 @@ const fe_basis *frgi_fe_row_lsmr_basis(const fe_row_lsmr *f)
 void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device)
 {
     f->device = device;
+    f->there.passes = frgi_fe_device_has_passes(device);
+}
+
+bool frgi_fe_row_lsmr_passes(const fe_row_lsmr *f)
+{
+    return f && f->there.passes;
 }
 
 fe_device *frgi_fe_row_lsmr_device(const fe_row_lsmr *f)
@@ -193,7 +199,9 @@ int64_t frgi_fe_row_lsmr_levels(const fe_row_lsmr *f)
 
 static int64_t block_width(const fe_row_lsmr *f, int64_t p)
 {
-    const int64_t most = f->device && f->opts.block > FE_MAX_LANES ? FE_MAX_LANES : f->opts.block;
+    const int64_t usual = f->device ? frgi_fe_device_lanes(f->device) : FE_HOST_LANES;
+    const int64_t block = f->opts.block > 0 ? f->opts.block : usual;
+    const int64_t most = f->device && block > usual ? usual : block;
     return p < most ? p : most;
 }
 
@@ -211,9 +219,14 @@ static void lay_out_vectors(frgi_arena *a, fe_row_lsmr *f, int64_t p)
 {
     const fe_basis *b = &f->basis;
     const int64_t k = block_width(f, p);
-    f->z = TAKE(a, double, frgi_mul((size_t)b->g->n, (size_t)k));
     f->c = TAKE(a, double, b->n_reduced *k);
     f->s = TAKE(a, double, b->n_reduced *k);
+    if (f->there.passes) {
+        f->there.a = TAKE(a, double, b->n_reduced *k);
+        f->effects = TAKE(a, double, frgi_mul((size_t)b->n_reduced, (size_t)p));
+        return;
+    }
+    f->z = TAKE(a, double, frgi_mul((size_t)b->g->n, (size_t)k));
     f->elim = TAKE(a, double, b->n_elim_columns *k);
     f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_levels(f), (size_t)p));
     frgi_basis_work_layout(a, b, k, &f->work);
@@ -267,6 +280,18 @@ static frg_status prepare_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
 
 /* ---- the caller's columns -------------------------------------------------------------------- */
 
+/** What is known of a column of `a` before its run. */
+static fe_row_column column_of(const frg_array *a, double max_abs)
+{
+    int e = max_abs > 0 ? ilogb(max_abs) : 0;
+    e = e < -EXPONENT_MAX ? -EXPONENT_MAX : e;
+    return (fe_row_column){.scale = ldexp(1, -e),
+                           .unscale = ldexp(1, e),
+                           .max_abs = ldexp(max_abs, -e),
+                           .epsilon = a->dtype == FRG_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
+                           .lambda = (double)NAN};
+}
+
 /** Checks every value before anything is written. */
 static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_array *in)
 {
@@ -279,14 +304,45 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
             }
             max_abs = v > max_abs ? v : max_abs;
         }
-        int e = max_abs > 0 ? ilogb(max_abs) : 0;
-        e = e < -EXPONENT_MAX ? -EXPONENT_MAX : e;
-        f->state[c] =
-            (fe_row_column){.scale = ldexp(1, -e),
-                            .unscale = ldexp(1, e),
-                            .max_abs = ldexp(max_abs, -e),
-                            .epsilon = in->dtype == FRG_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
-                            .lambda = (double)NAN};
+        f->state[c] = column_of(in, max_abs);
+    }
+    return FRG_OK;
+}
+
+/** Refuses column k of a block on the device, where a value is what refuses it. */
+static frg_status refuse_there(fe_row_lsmr *f, frg_context *ctx, const fe_device_block *b, int k,
+                               int64_t n)
+{
+    double *x;
+    TRY(NEW(ctx, &x, n, "a column from a device"));
+    frg_status status = frgi_fe_device_column(f->device, b, k, x);
+    for (int64_t i = 0; i < n && status >= 0; i++) {
+        if (!(fabs(x[i]) <= FE_LARGEST)) {
+            status = frgi_fe_refuse_value(ctx, i, b->first + k, x[i]);
+        }
+    }
+    DROP(ctx, &x);
+    return status;
+}
+
+/** The same of columns that lie on the device. */
+static frg_status study_there(fe_row_lsmr *f, frg_context *ctx, const frg_array *in)
+{
+    const int64_t p = in->shape[1], n = in->shape[0], width = block_width(f, p);
+    for (int64_t c = 0; c < p; c++) {
+        f->state[c] = column_of(in, 1);
+    }
+    for (int64_t first = 0; first < p; first += width) {
+        const int64_t k = p - first < width ? p - first : width;
+        const fe_device_block b = {first, first, (int)k, (int)k};
+        double most[FE_MAX_LANES];
+        TRY(frgi_fe_row_lsmr_largest(f, in, first, k, most));
+        for (int64_t c = 0; c < k; c++) {
+            if (!(most[c] <= FE_LARGEST)) {
+                return refuse_there(f, ctx, &b, (int)c, n);
+            }
+            f->state[first + c] = column_of(in, most[c]);
+        }
     }
     return FRG_OK;
 }
@@ -418,7 +474,11 @@ static frg_status solve_on_device(run *r, int64_t first, int64_t k, const frgi_l
     fe_row_lsmr *const f = r->f;
     fe_row_audit audits[BASIS_MAX_LANES];
     fe_device_column column[FE_MAX_LANES];
-    fe_device_system system = {.columns = k, .b = f->z, .gradient = f->s};
+    fe_device_system system = {.columns = k,
+                               .b = f->there.passes ? NULL : f->z,
+                               .block = f->there.block,
+                               .k = f->there.k,
+                               .gradient = f->s};
     TRY(steps_of(f)->audit(f, k, audits));
     for (int64_t c = 0; c < k; c++) {
         system.square[c] = audits[c].square;
@@ -487,11 +547,12 @@ static frg_status solve(run *r, int64_t first, int64_t k, double atol)
 }
 
 /** z <- `from` without the effects c and the eliminated levels'. */
-static frg_status subtract(fe_row_lsmr *f, const frg_array *from, int64_t first, int64_t k)
+static frg_status subtract(fe_row_lsmr *f, const frg_array *from, int64_t first, int64_t k,
+                           fe_taken_out how)
 {
     double effect[BASIS_MAX_LANES];
-    TRY(steps_of(f)->load(f, from, first, k));
-    TRY(steps_of(f)->take_out(f, k, true, effect));
+    TRY(steps_of(f)->again(f, from, first, k));
+    TRY(steps_of(f)->take_out(f, k, how, effect));
     for (int64_t c = 0; c < k; c++) {
         fe_row_column *s = &f->state[first + c];
         s->effect = effect[c] > s->effect ? effect[c] : s->effect;
@@ -512,7 +573,7 @@ static frg_status finish(run *r, int64_t first, int64_t k)
     fe_row_audit audits[BASIS_MAX_LANES];
     TRY(steps_of(f)->add_effects(f, first, k));
     TRY(steps_of(f)->store(f, r->out, first, k));
-    TRY(steps_of(f)->load(f, r->out, first, k));
+    TRY(steps_of(f)->again(f, r->out, first, k));
     TRY(steps_of(f)->audit(f, k, audits));
     for (int64_t c = 0; c < k; c++) {
         const fe_row_audit *const a = &audits[c];
@@ -539,12 +600,12 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
     const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
     const double effect = c->effect;
     double norm2, square;
-    TRY(steps_of(f)->load(f, r->out, column, 1));
+    TRY(steps_of(f)->again(f, r->out, column, 1));
     if (f->device) {
-        TRY(steps_of(f)->take_out(f, 1, false, NULL));
+        TRY(steps_of(f)->take_out(f, 1, FE_PROJECTED, NULL));
     }
     TRY(solve(r, column, 1, fmin(atol, FIRST_ATOL * f->opts.tol)));
-    TRY(subtract(f, r->out, column, 1));
+    TRY(subtract(f, r->out, column, 1, FE_TRIED));
     TRY(steps_of(f)->moments(f, 1, &norm2, &square));
     *longer = !(sqrt(norm2) <= LONGER * c->size);
     if (*longer) {
@@ -555,12 +616,13 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
 }
 
 /** Are the level means below tol, or below their rounding?  Only a solve in float leaves as much as
- *  the rounding floor excuses in a column of float. */
+ *  the rounding floor excuses in a column of float, and what is left on a device is in double. */
 static bool within_tolerance(const fe_row_lsmr *f, const fe_row_column *c,
                              const frg_demean_column *report)
 {
+    const double epsilon = f->there.passes ? DBL_EPSILON : c->epsilon;
     return !(f->device && frgi_fe_device_in_float(f->device)) ||
-           report->audit <= frgi_fe_reachable(f->opts.tol, c->epsilon);
+           report->audit <= frgi_fe_reachable(f->opts.tol, epsilon);
 }
 
 /** LSMR again with the result as right-hand side, until it is accepted or stalls. */
@@ -620,13 +682,13 @@ static frg_status begin_block(run *r, int64_t first, int64_t k)
     }
     TRY(steps_of(f)->no_effects(f, first, k));
     if (f->basis.n_reduced > 0 && r->stopped == FRG_OK) {
-        TRY(steps_of(f)->take_out(f, k, false, NULL));
+        TRY(steps_of(f)->take_out(f, k, FE_PROJECTED, NULL));
         TRY(clear_finished(f, k, norm2));
         TRY(solve(r, first, k, FIRST_ATOL * f->opts.tol));
     } else {
         TRY(steps_of(f)->no_answer(f, k));
     }
-    return subtract(f, r->in, first, k);
+    return subtract(f, r->in, first, k, FE_SUBTRACTED);
 }
 
 /** Nothing is written of a block with a lost column: each is begun by itself, which gives the
@@ -640,6 +702,7 @@ static frg_status run_block(run *r, int64_t first, int64_t k)
     for (int64_t c = 0; c < k; c++) {
         lost = lost || is_lost(f, &f->state[first + c]);
     }
+    lost = lost && f->precond; /* else there is nothing else to begin with */
     for (int64_t c = 0; lost && k > 1 && c < k; c++) {
         TRY(run_block(r, first + c, 1));
     }
@@ -658,7 +721,7 @@ static frg_status run_block(run *r, int64_t first, int64_t k)
             r->columns[first + c].converged = 0;
         }
     }
-    return FRG_OK;
+    return steps_of(f)->end(f, r->out, first, k);
 }
 
 frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, frg_array out,
@@ -670,14 +733,24 @@ frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, 
     if (f->basis.g->n == 0) {
         return FRG_OK;
     }
-    TRY(prepare_run(f, ctx, p));
-    TRY(study_columns(f, ctx, &in));
-    f->dropped = false;
     const int64_t width = block_width(f, p);
+    const fe_device_run there = {in.dtype == FRG_F32, p, (int)width, &in, &out};
+    frg_status status = FRG_OK;
+    TRY(prepare_run(f, ctx, p));
+    TRY(in.device.kind == FRG_CPU ? study_columns(f, ctx, &in) : FRG_OK);
+    TRY_TO(done, f->there.passes ? frgi_fe_device_columns_open(f->device, &there) : FRG_OK);
+    TRY_TO(done, in.device.kind == FRG_CPU ? FRG_OK : study_there(f, ctx, &in));
+    f->dropped = false;
+    f->there.width = width;
     for (int64_t c = 0; c < p; c += width) {
-        TRY(run_block(&r, c, p - c < width ? p - c : width));
+        TRY_TO(done, run_block(&r, c, p - c < width ? p - c : width));
     }
-    return FRG_OK;
+    TRY_TO(done, f->there.passes ? frgi_fe_device_columns_close(f->device, &out) : FRG_OK);
+done:
+    if (f->there.passes) {
+        frgi_fe_device_columns_drop(f->device);
+    }
+    return status;
 }
 
 frg_status frgi_fe_row_lsmr_effects(const fe_row_lsmr *f, int64_t column, double *alpha)

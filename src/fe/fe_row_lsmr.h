@@ -50,12 +50,15 @@ const fe_basis *frgi_fe_row_lsmr_basis(const fe_row_lsmr *f);
 void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device);
 /** That device; NULL: the host. */
 fe_device *frgi_fe_row_lsmr_device(const fe_row_lsmr *f);
+/** Are right-hand sides, residuals and audits that device's?  NULL has none. */
+bool frgi_fe_row_lsmr_passes(const fe_row_lsmr *f);
 /** Where LSMR runs: "cpu" or the device's name. */
 const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f);
 /** "lsmr", or with what it is preconditioned, or where it runs. */
 const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f);
 
-/** in, out: n x p in the caller's row order, f64 or f32, out may be in; columns: p reports.
+/** in, out: n x p in the caller's row order, f64 or f32, out may be in; on the device where the passes
+ *  are that's; columns: p reports.
  *  FRG_OK, or a failure before anything was written; what became of a column is in its status. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in,
                                              frg_array out, frg_demean_column columns[]);

@@ -50,9 +50,16 @@ static frg_status moments(fe_row_lsmr *f, int64_t k, double *norm2, double *squa
     return FRG_OK;
 }
 
-static frg_status take_out(fe_row_lsmr *f, int64_t k, bool with, double *effect)
+/** z is not kept anywhere else. */
+static frg_status end(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
-    const double *const c = with && f->basis.n_reduced > 0 ? f->c : NULL;
+    (void)f, (void)a, (void)first, (void)k;
+    return FRG_OK;
+}
+
+static frg_status take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect)
+{
+    const double *const c = how != FE_PROJECTED && f->basis.n_reduced > 0 ? f->c : NULL;
     memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);
     frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
     frgi_basis_residual(&f->work, k, NULL, f->z, f->elim, NULL);
@@ -89,8 +96,8 @@ static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lane
     }
 }
 
-static fe_row_audit audit_column(const fe_basis *b, const fe_basis_audit *u, const double *s,
-                                 int64_t lanes, int64_t k)
+fe_row_audit frgi_fe_row_lsmr_audit(const fe_basis *b, const fe_basis_audit *u, const double *s,
+                                    int64_t lanes, int64_t k)
 {
     fe_row_audit a = {.square = u->square[k],
                       .eliminated = u->gradient[k],
@@ -108,7 +115,7 @@ static frg_status audit(fe_row_lsmr *f, int64_t k, fe_row_audit out[])
     fe_basis_audit eliminated;
     frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
-        out[c] = audit_column(&f->basis, &eliminated, f->s, k, c);
+        out[c] = frgi_fe_row_lsmr_audit(&f->basis, &eliminated, f->s, k, c);
     }
     return FRG_OK;
 }
@@ -214,7 +221,9 @@ static frg_status project(fe_row_lsmr *f, frg_context *ctx, int64_t k, const fe_
 }
 
 const struct fe_row_lsmr_steps frgi_fe_row_lsmr_host_steps = {.load = load,
+                                                              .again = load,
                                                               .store = store,
+                                                              .end = end,
                                                               .moments = moments,
                                                               .take_out = take_out,
                                                               .audit = audit,

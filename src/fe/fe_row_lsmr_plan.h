@@ -35,19 +35,30 @@ typedef struct {
     int64_t level;
 } fe_row_audit;
 
+/** What take_out makes of z. */
+typedef enum {
+    FE_PROJECTED,  /* (I - P_1) z */
+    FE_SUBTRACTED, /* (I - P_1)(z - phi_r c) */
+    FE_TRIED       /* the same; a device has it in z from `store` on */
+} fe_taken_out;
+
 /** Steps on k columns side by side; they alone touch the vectors of a run, but for what brings
  *  these to a device and back.  As those of fe_steps.h they return FRG_OK, a failure or why the
  *  context was stopped. */
 struct fe_row_lsmr_steps {
-    /** z <- the columns first .. of `a` times their scales;  the columns <- z over their scales */
+    /** z <- the columns first .. of `a` times their scales: of a block that begins, or again, where
+     *  a device has kept what is left of them */
     frg_status (*load)(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k);
+    frg_status (*again)(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k);
+    /** the columns <- z over their scales, which a device does where the block ends */
     frg_status (*store)(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k);
+    frg_status (*end)(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k);
     /** the moments of z, as frgi_basis_moments */
     frg_status (*moments)(fe_row_lsmr *f, int64_t k, double *norm2, double *square);
-    /** z <- (I - P_1)(z - phi_r c), P_1 taken out twice, because the mean of a column may be many
-     *  times what is left of it; c counts where `with` is set.  The eliminated levels' coefficients
-     *  into elim; effect, where not NULL: as of frgi_basis_residual */
-    frg_status (*take_out)(fe_row_lsmr *f, int64_t k, bool with, double *effect);
+    /** what `how` says, P_1 taken out twice by the host, because the mean of a column may be many
+     *  times what is left of it.  The eliminated levels' coefficients into elim; effect, where not
+     *  NULL: as of frgi_basis_residual */
+    frg_status (*take_out)(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect);
     /** s <- sum w phi z of the remaining factors, and the audit of each column */
     frg_status (*audit)(fe_row_lsmr *f, int64_t k, fe_row_audit out[]);
     /** *out <- s'P^-1 s of column c of k; spoils c */
@@ -70,6 +81,27 @@ struct fe_row_lsmr_steps {
     frg_status (*effects)(const fe_row_lsmr *f, int64_t column, double *alpha);
 };
 extern const struct fe_row_lsmr_steps frgi_fe_row_lsmr_host_steps;
+/** z lies on a device, whose passes make it (fe_lsmr_device.c). */
+extern const struct fe_row_lsmr_steps frgi_fe_row_lsmr_device_steps;
+/** most[c] <- the largest |value| of columns first .. of `a`, NaN where one is no number; by the
+ *  device. */
+FRG_MUST_USE frg_status frgi_fe_row_lsmr_largest(fe_row_lsmr *f, const frg_array *a, int64_t first,
+                                                 int64_t k, double *most);
+/** The audit of column k of `lanes` from the eliminated levels' and the other factors' sums s. */
+fe_row_audit frgi_fe_row_lsmr_audit(const fe_basis *b, const fe_basis_audit *u, const double *s,
+                                    int64_t lanes, int64_t k);
+
+/** Columns whose z lies on a device. */
+typedef struct {
+    bool passes;   /* they do */
+    int64_t width; /* columns of a block, but for the last */
+    fe_device_block block;
+    int k;             /* the column of the block that is worked on; -1: all of it */
+    bool first, tried; /* nothing was taken out of the block yet; what was, is not in z yet */
+    double *a;         /* R x lanes: effects, c with the scale of the dummies */
+    fe_basis_audit audit;
+    double norm2[FE_MAX_LANES], square[FE_MAX_LANES];
+} fe_row_lsmr_there;
 
 struct fe_row_lsmr {
     fe_basis basis;
@@ -80,6 +112,7 @@ struct fe_row_lsmr {
     bool may_drop;     /* columns that do not converge with the preconditioner go on without it */
     bool dropped;      /* a column of the last run did so */
     fe_device *device; /* where LSMR runs; NULL: the host */
+    fe_row_lsmr_there there;
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;
@@ -90,7 +123,8 @@ struct fe_row_lsmr {
     double *z;       /* n x lanes: rows of the block */
     double *c, *s;   /* R x lanes: coefficients, sums of the audit */
     double *elim;    /* coefficients of the eliminated levels x lanes */
-    double *effects; /* (R + coefficients of the eliminated levels) x columns, column by column */
+    double *effects; /* (R + coefficients of the eliminated levels) x columns, column by column; of
+                        passes on a device R x columns */
     fe_basis_work work;
     frgi_lsmr lsmr; /* its scalars are read between steps */
     fe_map map;     /* in place of lsmr by method map; the same */

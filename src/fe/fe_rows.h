@@ -28,8 +28,9 @@
 #pragma GCC visibility push(hidden)
 
 enum { FE_MAX_FACTORS = 64 };
-/* Columns carried together: 1, 2, 4 or 8, lanes 1 << kind for the kinds 0 .. 3. */
-enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 };
+/* Columns carried together: by the host 1, 2, 4 or 8, 1 << kind for the kinds 0 .. 3 of its tables;
+ * on a device any number up to FE_MAX_LANES. */
+enum { FE_HOST_LANES = 8, FE_LANE_KINDS = 4, FE_MAX_LANES = 16 };
 enum { FE_TREE_LEVELS = 7, FE_MAX_CHUNKS = 1 << (FE_TREE_LEVELS - 1) };
 enum {
     FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */
@@ -93,6 +94,12 @@ static inline int fe_remaining_place(const fe_rows *g, int q)
     return q == g->elim_factor ? -1 : q < g->elim_factor ? q : q - 1;
 }
 
+/** The kind of so many lanes in the host's tables. */
+static inline int fe_lane_kind(int lanes)
+{
+    return lanes < 4 ? lanes - 1 : lanes / 4 + 1;
+}
+
 /** Fetches the reduced indices of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between
  *  lines that are anywhere the hardware does not follow the stream.  GCC drops calls of a function
  *  that only fetches where it has not inlined them before. */
@@ -153,6 +160,8 @@ typedef struct {
 /** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`; empty
  *  where the level has no such width. */
 const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
+/** The fewest lanes of those tables that hold so many columns, or the most that there are. */
+int frgi_fe_host_lanes(frgi_isa isa, int columns);
 
 /** The factor that is eliminated, by the counts of levels: the first with the most. */
 int frgi_fe_largest_factor(const fe_factor *f, int n);

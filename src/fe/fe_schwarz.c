@@ -231,21 +231,21 @@ size_t frgi_fe_schwarz_scratch(const fe_schwarz *p, int lanes)
     return frgi_add(copies, frgi_ac_scratch(p->ac, lanes));
 }
 
-frg_status frgi_fe_schwarz_apply(const fe_schwarz *p, const fe_rows *g, int kind, const double *r,
+frg_status frgi_fe_schwarz_apply(const fe_schwarz *p, const fe_rows *g, int lanes, const double *r,
                                  double *z, double *scratch)
 {
     const fe_system_steps *const steps = &g->steps->reduced;
     if (!p->level) {
-        return steps->precondition(p->ac, kind, r, z, scratch);
+        return steps->precondition(p->ac, lanes, r, z, scratch);
     }
     double energy[FE_MAX_LANES];
     double *const v = scratch;
-    TRY(steps->gather(p->n, kind, p->level, r, v));
-    TRY(steps->times_diagonal(p->n, kind, p->sign, v, v));
-    TRY(steps->precondition(p->ac, kind, v, v, scratch + (p->n << kind)));
-    TRY(steps->times_diagonal(p->n, kind, p->sign, v, v));
-    TRY(steps->copy(g->n_reduced, kind, NULL, z));
-    return steps->scatter(p->n, kind, p->level, v, r, z, energy);
+    TRY(steps->gather(p->n, lanes, p->level, r, v));
+    TRY(steps->times_diagonal(p->n, lanes, p->sign, v, v));
+    TRY(steps->precondition(p->ac, lanes, v, v, scratch + p->n * lanes));
+    TRY(steps->times_diagonal(p->n, lanes, p->sign, v, v));
+    TRY(steps->copy(g->n_reduced, lanes, NULL, z));
+    return steps->scatter(p->n, lanes, p->level, v, r, z, energy);
 }
 
 frg_status frgi_fe_schwarz_get(fe_schwarz *p, frg_context *ctx, const frg_checkpoint *from,

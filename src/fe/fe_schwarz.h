@@ -44,8 +44,8 @@ FRG_MUST_USE frg_status frgi_fe_schwarz_create(fe_schwarz *p, frg_context *ctx, 
                                                const fe_schur *s, bool pairs);
 /** Doubles of scratch for `lanes` columns. */
 size_t frgi_fe_schwarz_scratch(const fe_schwarz *p, int lanes);
-/** z <- M^-1 r, n_reduced x (1 << kind); M^-1 is symmetric and positive on the range of S. */
-FRG_MUST_USE frg_status frgi_fe_schwarz_apply(const fe_schwarz *p, const fe_rows *g, int kind,
+/** z <- M^-1 r, n_reduced x lanes; M^-1 is symmetric and positive on the range of S. */
+FRG_MUST_USE frg_status frgi_fe_schwarz_apply(const fe_schwarz *p, const fe_rows *g, int lanes,
                                               const double *r, double *z, double *scratch);
 /** One whose factor is in a file (frgi_ac_put): the copies follow from the rows.  E_CHECKPOINT as
  *  frgi_ac_get, and then p is to be destroyed. */

@@ -148,6 +148,12 @@ double frgi_fe_solvers_factor_seconds(const fe_solvers *all)
     return frgi_direct_costs(all->direct, frgi_direct_chosen(all->direct)).seconds;
 }
 
+/** Columns that a solve with a factor may be asked for. */
+static int most_lanes(const fe_solvers *all)
+{
+    return all->device ? FE_MAX_LANES : FE_HOST_LANES;
+}
+
 static frg_status build_factor(fe_solvers *all, frg_context *ctx)
 {
     if (all->factored) {
@@ -159,7 +165,7 @@ static frg_status build_factor(fe_solvers *all, frg_context *ctx)
     if (status != FRG_OK) {
         return status;
     }
-    TRY(need_scratch(all, ctx, frgi_direct_scratch(all->direct, FE_MAX_LANES)));
+    TRY(need_scratch(all, ctx, frgi_direct_scratch(all->direct, most_lanes(all))));
     all->factored = true;
     return FRG_OK;
 }
@@ -176,7 +182,7 @@ static frg_status build_approximate(fe_solvers *all, frg_context *ctx, bool pair
     if (status != FRG_OK) {
         return status;
     }
-    return need_scratch(all, ctx, frgi_fe_schwarz_scratch(&all->approximate, FE_MAX_LANES));
+    return need_scratch(all, ctx, frgi_fe_schwarz_scratch(&all->approximate, most_lanes(all)));
 }
 
 frg_status frgi_fe_solvers_build(fe_solvers *all, frg_context *ctx, fe_solver which)
@@ -257,14 +263,14 @@ size_t frgi_fe_solvers_bytes(const fe_solvers *all)
 typedef struct {
     const fe_solvers *all;
     const fe_row_work *work;
-    int kind, f32; /* width, and type of the search direction */
+    int lanes, f32; /* width, and type of the search direction */
 } product;
 
 static frg_status rows_product(const product *p, bool low, const void *a, double *y)
 {
     const fe_solvers *const all = p->all;
     return all->g->steps->reduced.apply(all->g, all->bordered.width > 0 ? &all->bordered : NULL,
-                                        all->ctx, p->f32, p->kind, p->work, low, a, y);
+                                        all->ctx, p->f32, p->lanes, p->work, low, a, y);
 }
 
 static frg_status times_rows(const void *data, int lanes, const void *a, double *y)
@@ -284,7 +290,7 @@ static frg_status times_schur(const void *data, int lanes, const void *a, double
     (void)lanes;
     const product *p = data;
     const fe_solvers *const all = p->all;
-    return all->g->steps->reduced.multiply(&all->schur, all->ctx, p->f32, p->kind, a, y);
+    return all->g->steps->reduced.multiply(&all->schur, all->ctx, p->f32, p->lanes, a, y);
 }
 
 static frg_status apply_approximate(const void *data, int lanes, const void *r, double *z)
@@ -292,7 +298,7 @@ static frg_status apply_approximate(const void *data, int lanes, const void *r, 
     (void)lanes;
     const product *p = data;
     const fe_solvers *const all = p->all;
-    return frgi_fe_schwarz_apply(&all->approximate, all->g, p->kind, r, z, all->scratch.memory);
+    return frgi_fe_schwarz_apply(&all->approximate, all->g, p->lanes, r, z, all->scratch.memory);
 }
 
 static const double *jacobi(const fe_solvers *all, fe_solver which)
@@ -317,7 +323,7 @@ frg_status frgi_fe_solvers_cg(fe_solvers *all, frg_context *ctx, fe_solver which
                               const fe_block_work *w, int64_t max_steps, const fe_cg_target *goal,
                               fe_cg_column *column)
 {
-    const int lanes = 1 << w->kind;
+    const int lanes = w->lanes;
     fe_cg_target target[FE_MAX_LANES];
     memcpy(target, goal, (size_t)lanes * sizeof *target);
     for (int k = 0; k < lanes; k++) {
@@ -328,10 +334,10 @@ frg_status frgi_fe_solvers_cg(fe_solvers *all, frg_context *ctx, fe_solver which
         const frg_status status = frgi_fe_device_cg(all->device, &w->cg, lanes, max_steps,
                                                     frgi_fe_solver_name(which), target, column);
         TRY(status);
-        TRY(all->g->steps->reduced.add(all->g->n_reduced, w->kind, 1, w->cg.x, w->answer));
+        TRY(all->g->steps->reduced.add(all->g->n_reduced, w->lanes, 1, w->cg.x, w->answer));
         return status;
     }
-    const product p = {all, &w->rows, w->kind, all->opts.dtype != FRG_FE_F64};
+    const product p = {all, &w->rows, w->lanes, all->opts.dtype != FRG_FE_F64};
     if (which == FE_SOLVER_ROWS) {
         const frg_status status = frgi_fe_solvers_border(all, ctx);
         if (status != FRG_OK) {
@@ -349,11 +355,11 @@ frg_status frgi_fe_solvers_cg(fe_solvers *all, frg_context *ctx, fe_solver which
         .precondition_data = &p,
         .level_inverse = all->g->level_inverse,
     };
-    const fe_cg_call call = {ctx, &s, &w->cg, w->kind, p.f32};
+    const fe_cg_call call = {ctx, &s, &w->cg, w->lanes, p.f32};
     const frg_status status =
         frgi_fe_cg_run(&call, max_steps, frgi_fe_solver_name(which), target, column);
     TRY(status);
-    TRY(s.steps->reduced.add(s.n, w->kind, 1, w->cg.x, w->answer));
+    TRY(s.steps->reduced.add(s.n, w->lanes, 1, w->cg.x, w->answer));
     return status;
 }
 
@@ -398,20 +404,20 @@ frg_status frgi_fe_solvers_direct(fe_solvers *all, frg_context *ctx, const fe_bl
     for (int round = 1; status == FRG_OK && round <= rounds; round++) {
         if (project) {
             status =
-                steps->reduced.project(all->g, w->kind, all->null_set, w->cg.r, w->cg.q, w->cg.z);
+                steps->reduced.project(all->g, w->lanes, all->null_set, w->cg.r, w->cg.q, w->cg.z);
         }
-        status = status == FRG_OK ? steps->reduced.copy(n, w->kind, w->cg.r, w->cg.x) : status;
+        status = status == FRG_OK ? steps->reduced.copy(n, w->lanes, w->cg.r, w->cg.x) : status;
         status = status == FRG_OK
-                     ? steps->reduced.solve(all->direct, w->kind, w->cg.x, all->scratch.memory)
+                     ? steps->reduced.solve(all->direct, w->lanes, w->cg.x, all->scratch.memory)
                      : status;
-        status = status == FRG_OK ? steps->reduced.add(n, w->kind, 1, w->cg.x, w->answer) : status;
+        status = status == FRG_OK ? steps->reduced.add(n, w->lanes, 1, w->cg.x, w->answer) : status;
         if (round == rounds || status != FRG_OK) {
             break;
         }
-        status = steps->reduced.multiply(&all->schur, all->ctx, 0, w->kind, w->cg.x, w->cg.q);
-        status = status == FRG_OK ? steps->reduced.add(n, w->kind, -1, w->cg.q, w->cg.r) : status;
+        status = steps->reduced.multiply(&all->schur, all->ctx, 0, w->lanes, w->cg.x, w->cg.q);
+        status = status == FRG_OK ? steps->reduced.add(n, w->lanes, -1, w->cg.q, w->cg.r) : status;
     }
-    for (int k = 0; k < 1 << w->kind; k++) {
+    for (int k = 0; k < w->lanes; k++) {
         column[k] = (fe_cg_column){.done = status == FRG_OK, .lambda = (double)NAN};
     }
     return status;
@@ -420,7 +426,7 @@ frg_status frgi_fe_solvers_direct(fe_solvers *all, frg_context *ctx, const fe_bl
 frg_status frgi_fe_solvers_probe(fe_solvers *all, frg_context *ctx, fe_solver which,
                                  const fe_block_work *single, int64_t length, double *steps)
 {
-    const product p = {all, &single->rows, 0, 0};
+    const product p = {all, &single->rows, 1, 0};
     const fe_system s = {.n = all->g->n_reduced,
                          .steps = all->g->steps,
                          .times = which == FE_SOLVER_ROWS ? times_rows : times_schur,
@@ -430,18 +436,18 @@ frg_status frgi_fe_solvers_probe(fe_solvers *all, frg_context *ctx, fe_solver wh
     return frgi_fe_cg_predict(ctx, &s, &single->cg, length, steps);
 }
 
-frg_status frgi_fe_solvers_precondition(const fe_solvers *all, fe_solver which, int kind,
+frg_status frgi_fe_solvers_precondition(const fe_solvers *all, fe_solver which, int lanes,
                                         const double *s, double *z)
 {
     const fe_steps *const steps = all->g->steps;
     const int64_t n = all->g->n_reduced;
     if (which == FE_SOLVER_DIRECT) {
-        TRY(steps->reduced.copy(n, kind, s, z));
-        return steps->reduced.solve(all->direct, kind, z, all->scratch.memory);
+        TRY(steps->reduced.copy(n, lanes, s, z));
+        return steps->reduced.solve(all->direct, lanes, z, all->scratch.memory);
     }
     return frgi_fe_solver_approximate(which)
-               ? frgi_fe_schwarz_apply(&all->approximate, all->g, kind, s, z, all->scratch.memory)
-               : steps->reduced.times_diagonal(n, kind, jacobi(all, which), s, z);
+               ? frgi_fe_schwarz_apply(&all->approximate, all->g, lanes, s, z, all->scratch.memory)
+               : steps->reduced.times_diagonal(n, lanes, jacobi(all, which), s, z);
 }
 
 /* ---- saved and read back --------------------------------------------------------------------- */
@@ -479,12 +485,12 @@ frg_status frgi_fe_solvers_get(fe_solvers *all, const fe_cascade_facts *facts, b
         const frgi_direct_opts o = factor_options(all);
         const frgi_symmetric s = frgi_fe_schur_view(&all->schur);
         TRY(frgi_direct_get(&all->direct, ctx, from, &s, &o));
-        TRY(need_scratch(all, ctx, frgi_direct_scratch(all->direct, FE_MAX_LANES)));
+        TRY(need_scratch(all, ctx, frgi_direct_scratch(all->direct, most_lanes(all))));
         all->factored = true;
     }
     if (facts->approximate) {
         TRY(frgi_fe_schwarz_get(&all->approximate, ctx, from, all->g, pairs));
-        TRY(need_scratch(all, ctx, frgi_fe_schwarz_scratch(&all->approximate, FE_MAX_LANES)));
+        TRY(need_scratch(all, ctx, frgi_fe_schwarz_scratch(&all->approximate, most_lanes(all))));
     }
     return FRG_OK;
 }

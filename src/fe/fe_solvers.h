@@ -102,7 +102,7 @@ FRG_MUST_USE frg_status frgi_fe_solvers_probe(fe_solvers *all, frg_context *ctx,
                                               double *steps);
 /** z <- S^+ s of the factor, else M^-1 s with the solver's preconditioner. */
 FRG_MUST_USE frg_status frgi_fe_solvers_precondition(const fe_solvers *all, fe_solver which,
-                                                     int kind, const double *s, double *z);
+                                                     int lanes, const double *s, double *z);
 
 /** Puts what is built into `to`, and fills its part of *facts. */
 FRG_MUST_USE frg_status frgi_fe_solvers_put(const fe_solvers *all, fe_cascade_facts *facts,

@@ -29,9 +29,9 @@ typedef struct {
     int32_t *level; /* rows.n_reduced: the whole's reduced unknown */
     int64_t components;
     fe_cascade *cascade;
-    frgi_arena arena[FE_LANE_KINDS];
-    fe_block_work work[FE_LANE_KINDS]; /* by kind, laid out when first asked for */
-    int64_t steps;                     /* the most that a solve took */
+    frgi_arena arena[FE_HOST_LANES + 1];
+    fe_block_work work[FE_HOST_LANES + 1]; /* by lanes, laid out when first asked for */
+    int64_t steps;                         /* the most that a solve took */
     double lambda
         [FE_MAX_LANES]; /* of the columns of the current block: the smallest Ritz value seen */
     double error[FE_MAX_LANES]; /* of the last solve, where choose_for_factor has computed it */
@@ -309,9 +309,9 @@ void frgi_fe_subproblems_destroy(fe_subproblems *p, frg_context *ctx)
         frgi_fe_cascade_destroy(mine->cascade, ctx);
         frgi_fe_rows_destroy(&mine->rows, ctx);
         DROP(ctx, &mine->level);
-        for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
-            if (mine->arena[kind].base) {
-                mine->rows.steps->close(&mine->arena[kind], ctx);
+        for (int lanes = 1; lanes <= FE_HOST_LANES; lanes++) {
+            if (mine->arena[lanes].base) {
+                mine->rows.steps->close(&mine->arena[lanes], ctx);
             }
         }
     }
@@ -321,38 +321,37 @@ void frgi_fe_subproblems_destroy(fe_subproblems *p, frg_context *ctx)
 
 /* ---- solving --------------------------------------------------------------------------------- */
 
-static frg_status need_work(subproblem *p, frg_context *ctx, int kind)
+static frg_status need_work(subproblem *p, frg_context *ctx, int lanes)
 {
-    if (p->arena[kind].base) {
+    if (p->arena[lanes].base) {
         return FRG_OK;
     }
     frgi_arena fresh = {0};
-    frgi_fe_block_work_layout(&fresh, &p->rows, kind, &p->work[kind]);
+    frgi_fe_block_work_layout(&fresh, &p->rows, lanes, true, &p->work[lanes]);
     TRY(p->rows.steps->open(&fresh, ctx, "work memory of a subproblem"));
-    p->arena[kind] = fresh;
-    frgi_fe_block_work_layout(&p->arena[kind], &p->rows, kind, &p->work[kind]);
+    p->arena[lanes] = fresh;
+    frgi_fe_block_work_layout(&p->arena[lanes], &p->rows, lanes, true, &p->work[lanes]);
     return FRG_OK;
 }
 
-static frg_status gather(const subproblem *p, int kind, const double *from, double *to)
+static frg_status gather(const subproblem *p, int lanes, const double *from, double *to)
 {
-    return p->rows.steps->reduced.gather(p->rows.n_reduced, kind, p->level, from, to);
+    return p->rows.steps->reduced.gather(p->rows.n_reduced, lanes, p->level, from, to);
 }
 
 /** error[k] of one subproblem for the whole's sums s; lambda: of the whole, for one that has made
  *  no iteration. */
-static frg_status subproblem_error(const fe_subproblems *all, const subproblem *p, int kind,
+static frg_status subproblem_error(const fe_subproblems *all, const subproblem *p, int lanes,
                                    const double *s, const double *lambda, bool prepared,
                                    double *error)
 {
-    const int lanes = 1 << kind;
-    const fe_block_work *own = &p->work[kind];
+    const fe_block_work *own = &p->work[lanes];
     double mine[FE_MAX_LANES];
     for (int k = 0; k < lanes; k++) {
         const double seen = p->lambda[all->lane[k]];
         mine[k] = isnan(seen) ? lambda[k] : seen;
     }
-    TRY(gather(p, kind, s, own->keep));
+    TRY(gather(p, lanes, s, own->keep));
     return frgi_fe_cascade_error(p->cascade, own, own->keep, mine, prepared, error);
 }
 
@@ -360,10 +359,10 @@ static frg_status subproblem_error(const fe_subproblems *all, const subproblem *
  *  factored. */
 static frg_status choose_for_factor(fe_subproblems *p, const fe_block_work *w, const double *lambda)
 {
-    const int lanes = 1 << w->kind;
+    const int lanes = w->lanes;
     double total[FE_MAX_LANES] = {0};
     for (int64_t i = 0; i < p->n; i++) {
-        TRY(subproblem_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, p->of[i].error));
+        TRY(subproblem_error(p, &p->of[i], w->lanes, w->cg.r, lambda, true, p->of[i].error));
         for (int k = 0; k < lanes; k++) {
             total[k] += fabs(p->of[i].error[k]);
         }
@@ -392,17 +391,17 @@ static void merge_column(fe_cg_column *whole, const fe_cg_column *mine, double e
 
 /** What the subproblems need before a solve: work memory, and where their cascades begin.  All the
  *  memory first: when one is stopped, the error bound is still asked of every subproblem. */
-static frg_status prepare(fe_subproblems *p, frg_context *ctx, int kind)
+static frg_status prepare(fe_subproblems *p, frg_context *ctx, int lanes)
 {
     for (int64_t i = 0; i < p->n; i++) {
-        TRY(need_work(&p->of[i], ctx, kind));
-        TRY(need_work(&p->of[i], ctx, 0)); /* a cascade's probe */
+        TRY(need_work(&p->of[i], ctx, lanes));
+        TRY(need_work(&p->of[i], ctx, 1)); /* a cascade's probe */
         p->of[i].to_factor = false;
     }
     for (int64_t i = 0; i < p->n; i++) {
         subproblem *mine = &p->of[i];
         if (!mine->prepared) {
-            const frg_status status = frgi_fe_cascade_prepare(mine->cascade, ctx, &mine->work[0]);
+            const frg_status status = frgi_fe_cascade_prepare(mine->cascade, ctx, &mine->work[1]);
             if (status != FRG_OK) {
                 return status;
             }
@@ -427,7 +426,7 @@ frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const 
                                      fe_cascade_start start, const fe_cg_target *goal,
                                      fe_cg_column *column)
 {
-    const int lanes = 1 << w->kind;
+    const int lanes = w->lanes;
     fe_cg_target target[FE_MAX_LANES];
     double lambda[FE_MAX_LANES], energy[FE_MAX_LANES];
     for (int k = 0; k < lanes; k++) {
@@ -440,7 +439,7 @@ frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const 
             p->of[i].lambda[p->lane[k]] = (double)NAN;
         }
     }
-    frg_status status = prepare(p, ctx, w->kind);
+    frg_status status = prepare(p, ctx, w->lanes);
     TRY(status);
     if (start == FE_FROM_FACTOR && status == FRG_OK) {
         TRY(choose_for_factor(p, w, lambda));
@@ -448,13 +447,13 @@ frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const 
     p->at_end = true;
     for (int64_t i = 0; i < p->n && status == FRG_OK; i++) {
         subproblem *mine = &p->of[i];
-        const fe_block_work *own = &mine->work[w->kind];
+        const fe_block_work *own = &mine->work[w->lanes];
         fe_cg_column done[FE_MAX_LANES];
-        TRY(gather(mine, w->kind, w->cg.r, own->cg.r));
-        status = frgi_fe_cascade_solve(mine->cascade, ctx, own, &mine->work[0],
-                                       start_of(mine, start), target, done);
+        TRY(gather(mine, w->lanes, w->cg.r, own->cg.r));
+        status = frgi_fe_cascade_solve(mine->cascade, ctx, own, mine->work, start_of(mine, start),
+                                       target, done);
         TRY(status);
-        TRY(mine->rows.steps->reduced.scatter(mine->rows.n_reduced, w->kind, mine->level,
+        TRY(mine->rows.steps->reduced.scatter(mine->rows.n_reduced, w->lanes, mine->level,
                                               own->answer, w->cg.r, w->answer, energy));
         for (int k = 0; k < lanes; k++) {
             target[k].within -= energy[k];
@@ -476,11 +475,11 @@ frg_status frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_wor
                                      const double *s, const double *lambda, bool prepared,
                                      double *error)
 {
-    const int lanes = 1 << w->kind;
+    const int lanes = w->lanes;
     double mine[FE_MAX_LANES];
     memset(error, 0, (size_t)lanes * sizeof *error);
     for (int64_t i = 0; i < p->n; i++) {
-        TRY(subproblem_error(p, &p->of[i], w->kind, s, lambda, prepared, mine));
+        TRY(subproblem_error(p, &p->of[i], w->lanes, s, lambda, prepared, mine));
         for (int k = 0; k < lanes; k++) {
             error[k] += mine[k];
         }
@@ -497,10 +496,10 @@ frg_status frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double 
         if (!mine->prepared) {
             continue;
         }
-        double *const own = mine->work[0].keep;
+        double *const own = mine->work[1].keep;
         double most;
-        TRY(gather(mine, 0, mean, own));
-        TRY(mine->rows.steps->reduced.largest(mine->rows.n_reduced, 0, own, &most));
+        TRY(gather(mine, 1, mean, own));
+        TRY(mine->rows.steps->reduced.largest(mine->rows.n_reduced, 1, own, &most));
         mine->seen[lane] = most * scale;
         fe_subproblems *const inner = frgi_fe_cascade_subproblems(mine->cascade);
         if (inner) {
@@ -579,8 +578,8 @@ size_t frgi_fe_subproblems_bytes(const fe_subproblems *p)
     for (int64_t i = 0; i < p->n; i++) {
         const subproblem *mine = &p->of[i];
         bytes += frgi_fe_rows_bytes(&mine->rows) + frgi_fe_cascade_factor_bytes(mine->cascade);
-        for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
-            bytes += mine->arena[kind].bytes;
+        for (int lanes = 1; lanes <= FE_HOST_LANES; lanes++) {
+            bytes += mine->arena[lanes].bytes;
         }
     }
     return bytes;

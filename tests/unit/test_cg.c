@@ -59,7 +59,7 @@ static void solve_within(frg_context *ctx, diagonal *a, int lanes, const double 
                          .data = a,
                          .inverse_diag = ones,
                          .level_inverse = ones};
-    const fe_cg_call call = {ctx, &s, &w, lanes == 1 ? 0 : 1, 0};
+    const fe_cg_call call = {ctx, &s, &w, lanes, 0};
     CHECK_OK(ctx, frgi_fe_cg_run(&call, most, "test", target, column));
     memcpy(x, w.x, (size_t)(N * lanes) * sizeof *x);
     frgi_arena_close(&arena, ctx);

@@ -11,7 +11,7 @@
 #include "fourge/fe.h"
 #include "test.h"
 
-enum { N = 3000, P = 11 };
+enum { N = 3000, P = 16 };
 
 typedef struct {
     int32_t *codes;
@@ -80,7 +80,7 @@ static double demean(frg_context *ctx, fe_device_place where, const design *d, b
         CHECK(columns[c].converged);
         worst = fmax(worst, columns[c].audit);
     }
-    const bool passes = where.dev && frgi_device_is(where.dev)->f64 && o->method == FRG_FE_CG;
+    const bool passes = where.dev && frgi_device_is(where.dev)->f64;
     CHECK_TEXT(frg_demean_get(plan).passes_on, passes ? frgi_device_name(where.dev) : "cpu");
     CHECK_INT(frg_demean_get(plan).bytes_copied > 0, where.dev != NULL);
     const bool named = strstr(frg_demean_get(plan).method, "on a device") != NULL;
@@ -109,18 +109,15 @@ static void compare(frg_context *ctx, frgi_device *dev, int group, const design 
 
 static void parity_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    static const int counts[] = {1, 2, 4, 5, 8, 11};
-    for (int factors = 2; factors <= 3; factors++) {
-        design d = make(factors);
-        for (int weighted = 0; weighted < 2; weighted++) {
-            for (size_t q = 0; q < sizeof counts / sizeof *counts; q += 1 + (size_t)weighted) {
-                frg_demean_opts o = options();
-                o.dtype = q == 3 ? FRG_FE_MIXED : FRG_FE_F64; /* solves in float, refined */
-                compare(ctx, dev, group, &d, weighted, counts[q], &o);
-            }
-        }
-        release(&d);
+    static const int counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 5, 11};
+    design d[] = {make(2), make(3)};
+    for (size_t q = 0; q < sizeof counts / sizeof *counts; q++) {
+        frg_demean_opts o = options();
+        o.dtype = q > 12 ? FRG_FE_MIXED : FRG_FE_F64; /* solves in float, refined */
+        compare(ctx, dev, group, &d[q % 2], q / 2 % 2, counts[q], &o);
     }
+    release(&d[0]);
+    release(&d[1]);
 }
 
 static void parity(void)
@@ -133,8 +130,8 @@ static void parity_opencl(void)
     on_opencl(parity_on);
 }
 
-/** Scalars there and here, columns 1, 3 in 4 lanes, and 8 with 3 behind them; in float, too, where
- *  the kernels are not compiled for both sizes of group. */
+/** Scalars there and here; in float, too, where the kernels are not compiled for both sizes of
+ *  group. */
 static void lsmr_on(frg_context *ctx, frgi_device *dev, int group)
 {
     static const struct {
@@ -142,9 +139,10 @@ static void lsmr_on(frg_context *ctx, frgi_device *dev, int group)
         frg_fe_fused fused;
         frg_fe_dtype dtype;
     } runs[] = {
-        {2, 0, 11, FRG_FE_FUSED_ON, FRG_FE_F64},  {3, 1, 11, FRG_FE_FUSED_AUTO, FRG_FE_F64},
+        {2, 0, 11, FRG_FE_FUSED_ON, FRG_FE_F64},  {3, 1, 5, FRG_FE_FUSED_AUTO, FRG_FE_F64},
         {3, 1, 3, FRG_FE_FUSED_OFF, FRG_FE_F64},  {2, 0, 1, FRG_FE_FUSED_OFF, FRG_FE_F64},
-        {3, 1, 3, FRG_FE_FUSED_ON, FRG_FE_MIXED}, {2, 0, 3, FRG_FE_FUSED_OFF, FRG_FE_MIXED}};
+        {2, 1, 16, FRG_FE_FUSED_ON, FRG_FE_F64},  {2, 0, 12, FRG_FE_FUSED_OFF, FRG_FE_F64},
+        {3, 1, 5, FRG_FE_FUSED_ON, FRG_FE_MIXED}, {2, 0, 3, FRG_FE_FUSED_OFF, FRG_FE_MIXED}};
     for (size_t q = 0; q < sizeof runs / sizeof *runs; q++) {
         if (group == 256 && runs[q].dtype != FRG_FE_F64)
             continue;
@@ -164,6 +162,78 @@ static void lsmr(void)
 static void lsmr_opencl(void)
 {
     on_opencl(lsmr_on);
+}
+
+/** What is said of a column is the same whatever stands beside it, to the bit, and in plain C, whose
+ *  groups have one work-item, however many columns do. */
+static void neighbours_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const frg_fe_method methods[] = {FRG_FE_CG, FRG_FE_LSMR, FRG_FE_AUTO};
+    static const int counts[] = {11, 5};
+    const bool plain = strncmp(frgi_device_name(dev), "cpu", 3) == 0;
+    design d = make(2);
+    double *const out = calloc(2 * N * P, sizeof *out), *const other = out + N * P;
+    double own[N];
+    for (int64_t i = 0; i < N; i++)
+        own[i] = d.x[i * P + 3];
+    for (int q = 0; q < 6; q++) {
+        const int count = counts[q % 2];
+        frg_demean_opts o = options();
+        o.method = methods[q / 2];
+        demean(ctx, (fe_device_place){dev, group, NULL}, &d, true, count, &o, out);
+        for (int64_t i = 0; i < N * P; i++)
+            d.x[i] = i % P == 3 ? d.x[i] : 1e3 * test_normal();
+        demean(ctx, (fe_device_place){dev, group, NULL}, &d, true, count, &o, other);
+        for (int64_t i = 0; i < N; i++)
+            if (!CHECK(other[i * P + 3] == out[i * P + 3]))
+                break;
+        for (int64_t i = 0; i < N && plain; i++)
+            d.x[i * P] = own[i];
+        if (plain)
+            demean(ctx, (fe_device_place){dev, group, NULL}, &d, true, 1, &o, other);
+        for (int64_t i = 0; i < N && plain; i++)
+            if (!CHECK(other[i * P] == out[i * P + 3]))
+                break;
+    }
+    free(out);
+    release(&d);
+}
+
+static void neighbours(void)
+{
+    on_host(neighbours_on);
+}
+
+static void neighbours_opencl(void)
+{
+    on_opencl(neighbours_on);
+}
+
+/** Widths by the bytes of a column of p (fe_device.c), and by the largest block of memory. */
+static void widths_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    (void)ctx;
+    (void)group;
+    static const struct {
+        int64_t unknowns;
+        int lanes, lanes_float;
+    } runs[] = {{1, 16, 16},    {262144, 16, 16}, {262145, 8, 16},  {524288, 8, 16},
+                {524289, 4, 8}, {1048576, 4, 8},  {1048577, 16, 4}, {100000000, 16, 16}};
+    for (size_t q = 0; q < sizeof runs / sizeof *runs; q++) {
+        const fe_rows g = {.n = 1000, .n_reduced = runs[q].unknowns, .n_remaining = 1};
+        CHECK_INT(frgi_fe_device_lanes_of(dev, &g, FRG_FE_F64), runs[q].lanes);
+        CHECK_INT(frgi_fe_device_lanes_of(dev, &g, FRG_FE_MIXED), runs[q].lanes_float);
+    }
+    const int64_t most = (int64_t)(frgi_device_is(dev)->largest / (16 * 16));
+    fe_rows g = {.n = most, .n_reduced = 10, .n_remaining = 1};
+    CHECK_INT(frgi_fe_device_lanes_of(dev, &g, FRG_FE_F64), 16);
+    g.n++;
+    CHECK_INT(frgi_fe_device_lanes_of(dev, &g, FRG_FE_F64), 8);
+}
+
+static void widths(void)
+{
+    on_host(widths_on);
 }
 
 /** With the device's double precision hidden: solves in float, refined by audited residuals. */
@@ -194,21 +264,23 @@ typedef struct {
     int64_t steps;
 } chosen;
 
-/** Demeans 3 columns by method auto; what it chose. */
+enum { AUTO_P = 11 }; /* 8 and 3 for a factor of the host's */
+
+/** Demeans AUTO_P columns by method auto; what it chose. */
 static chosen demean_auto(frg_context *ctx, fe_device_place where, const design *d,
                           const frg_demean_opts *o, double *out)
 {
     frg_demean *plan = NULL;
-    frg_demean_column columns[3];
+    frg_demean_column columns[AUTO_P];
     frg_info info;
     chosen c = {.steps = 0};
     if (!CHECK_OK(ctx,
                   frgi_fe_demean_open(&plan, ctx, where, frg_matrix(d->codes, FRG_I32, N, 2, 2),
                                       NULL, &(fe_slopes_asked){NULL, 0, 0}, o)))
         return c;
-    CHECK_OK(ctx, frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, 3, P),
-                                 frg_matrix(out, FRG_F64, N, 3, 3), columns, &info));
-    for (int k = 0; k < 3; k++)
+    CHECK_OK(ctx, frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, AUTO_P, P),
+                                 frg_matrix(out, FRG_F64, N, AUTO_P, AUTO_P), columns, &info));
+    for (int k = 0; k < AUTO_P; k++)
         CHECK(columns[k].converged && columns[k].audit <= o->tol);
     snprintf(c.method, sizeof c.method, "%s", frg_demean_get(plan).method);
     snprintf(c.place, sizeof c.place, "%s", info.device_name);
@@ -234,7 +306,7 @@ static void auto_on(frg_context *ctx, frgi_device *dev, int group)
                 {2, 10, 0, FRG_FE_F64, "direct, on the host"},
                 {6, 2, 0, FRG_FE_F64, "direct, on the host"},
                 {6, 2, 1, FRG_FE_F64, "cg rows on a device"}};
-    double *const out[2] = {calloc(N * 3, sizeof(double)), calloc(N * 3, sizeof(double))};
+    double *const out[2] = {calloc(N * AUTO_P, sizeof(double)), calloc(N * AUTO_P, sizeof(double))};
     for (size_t q = 0; q < sizeof runs / sizeof *runs; q++) {
         if (group == 256 && runs[q].dtype != FRG_FE_F64)
             continue;
@@ -251,9 +323,10 @@ static void auto_on(frg_context *ctx, frgi_device *dev, int group)
         CHECK_TEXT(c.place, frgi_device_name(dev)); /* the passes are there, whoever solves */
         printf("# %s on %s, %lld steps\n", c.method, c.place, (long long)c.steps);
         double gap2 = 0, size2 = 0;
-        for (int64_t i = 0; i < N * 3; i++) {
+        for (int64_t i = 0; i < N * AUTO_P; i++) {
+            const double x = d.x[i / AUTO_P * P + i % AUTO_P];
             gap2 += (out[0][i] - out[1][i]) * (out[0][i] - out[1][i]);
-            size2 += d.x[i / 3 * P + i % 3] * d.x[i / 3 * P + i % 3];
+            size2 += x * x;
         }
         CHECK_SAYS(sqrt(gap2) <= 2e3 * o.tol * sqrt(size2), "%.3g apart", sqrt(gap2 / size2));
         release(&d);
@@ -493,35 +566,50 @@ static void narrow_opencl(void)
     on_opencl(narrow_on);
 }
 
-/** The same bits from run to run; four kernels a step, one wait a batch. */
-static void counts_on(frg_context *ctx, frgi_device *dev, int group)
+/** Of `count` columns, `block` at a time: four kernels a step of a block, one wait a batch of its
+ *  steps, which brings 8 scalars and 3 counts a column, and 2 numbers a step and column in the end. */
+static void count_steps(frg_context *ctx, frgi_device *dev, int group, const design *d, int count,
+                        int block, double *out)
 {
-    design d = make(3);
-    double *const out[2] = {calloc(N * P, sizeof(double)), calloc(N * P, sizeof(double))};
     frgi_device_counts at[2];
+    const int blocks = block > 0 ? (count + block - 1) / block : 1;
+    const int64_t real = frgi_device_is(dev)->f64 ? 8 : 4;
     for (int q = 0; q < 2; q++) {
-        frg_demean_column columns[4];
+        frg_demean_column columns[P];
         frg_demean_opts o = options();
         o.max_iter = 7 + 8 * q; /* batches of 1, 2, 4, and one of 8 more */
         o.tol = 1e-300;         /* not to be reached */
+        o.block = block;
         frg_demean *plan = NULL;
         CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, group, NULL},
-                                          frg_matrix(d.codes, FRG_I32, N, 3, 3), NULL,
+                                          frg_matrix(d->codes, FRG_I32, N, 3, 3), NULL,
                                           &(fe_slopes_asked){NULL, 0, 0}, &o));
         *frgi_device_counted(dev) = (frgi_device_counts){0};
         const frg_status status =
-            frg_demean_run(plan, frg_matrix(d.x, FRG_F64, N, 4, P),
-                           frg_matrix(out[0], FRG_F64, N, 4, P), columns, NULL);
+            frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, count, P),
+                           frg_matrix(out, FRG_F64, N, count, P), columns, NULL);
         CHECK(status != FRG_OK);
-        for (int c = 0; c < 4; c++) /* a bound that tol does not allow is no convergence */
+        for (int c = 0; c < count; c++) /* a bound that tol does not allow is no convergence */
             CHECK_INT(columns[c].converged, columns[c].status == FRG_OK);
         at[q] = *frgi_device_counted(dev);
         frg_demean_destroy(plan);
     }
     printf("# %lld %lld launches, %lld %lld waits\n", (long long)at[0].launches,
            (long long)at[1].launches, (long long)at[0].waits, (long long)at[1].waits);
-    CHECK_INT(at[1].launches - at[0].launches, 8 * 4);
-    CHECK_INT(at[1].waits - at[0].waits, 1);
+    CHECK_INT(at[1].launches - at[0].launches, 8 * 4 * blocks);
+    CHECK_INT(at[1].waits - at[0].waits, blocks);
+    CHECK_INT(at[1].bytes_in - at[0].bytes_in, 0);
+    CHECK_INT(at[1].bytes_out - at[0].bytes_out, count * ((8 + 2 * 8) * real + 3 * 4));
+}
+
+/** The same bits from run to run, and the model's launches, waits and bytes; blocks of any width. */
+static void counts_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const int runs[][2] = {{4, 0}, {5, 0}, {11, 0}, {11, 8}, {16, 32}, {16, 5}};
+    design d = make(3);
+    double *const out[2] = {calloc(N * P, sizeof(double)), calloc(N * P, sizeof(double))};
+    for (size_t q = 0; q < sizeof runs / sizeof *runs; q++)
+        count_steps(ctx, dev, group, &d, runs[q][0], runs[q][1], out[0]);
     const frg_demean_opts methods[] = {options(), options_lsmr(FRG_FE_FUSED_ON)};
     for (int m = 0; m < 2; m++) {
         for (int q = 0; q < 2; q++)
@@ -533,9 +621,9 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
     release(&d);
 }
 
-/** What a second run of 4 columns moves that ends after `steps` steps of LSMR. */
+/** What a second run of `count` columns moves that ends after `steps` steps of LSMR. */
 static frgi_device_counts count_lsmr(frg_context *ctx, frgi_device *dev, int group, const design *d,
-                                     frg_fe_fused fused, int steps, double *out)
+                                     frg_fe_fused fused, int count, int steps, double *out)
 {
     frg_demean_opts o = options_lsmr(fused);
     frg_demean *plan = NULL;
@@ -547,8 +635,8 @@ static frgi_device_counts count_lsmr(frg_context *ctx, frgi_device *dev, int gro
     for (int q = 0; q < 2 && plan; q++) {
         if (dev)
             *frgi_device_counted(dev) = (frgi_device_counts){0};
-        CHECK_INT(frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, 4, P),
-                                 frg_matrix(out, FRG_F64, N, 4, 4), NULL, NULL),
+        CHECK_INT(frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, count, P),
+                                 frg_matrix(out, FRG_F64, N, count, count), NULL, NULL),
                   FRG_MAX_ITER);
     }
     frg_demean_destroy(plan);
@@ -557,40 +645,50 @@ static frgi_device_counts count_lsmr(frg_context *ctx, frgi_device *dev, int gro
 
 /** Of the model in fe_device.h and fe_lsmr_device.c, with R = 159 levels beside the 500, so that
  *  sums are left by 2 groups of rows and 1 of levels; 19 scalars, 5 coefficients, 4 goals and 3
- *  counts a column.  Fused: steps 1, 2, 4, 8 at a time, one more than asked for, which finds out
+ *  counts a column.  Three passes of six kernels (the right-hand side, its projection, the residual,
+ *  whose effects go there), each of which brings R sums and 5 totals back; the columns once in and
+ *  out, a kernel and one that scales each, and a copy for the solve.  Fused: steps 1, 2, 4, 8 at a time, one more than asked for, which finds out
  *  that the last has been made; a wait a batch.  Eager: a wait a step.
  *
  *  The iterates of both are the host's: sums of 3000 numbers are within 3000 roundings, 6.7e-13,
  *  5 steps of a condition below 10 carry them on: 4e-11. */
-static void count_lsmr_on(frg_context *ctx, frgi_device *dev, int group)
+static void count_lsmr_of(frg_context *ctx, frgi_device *dev, int group, const design *d, int k)
 {
-    enum { K = 4, R = 159, REALS = 8, START = (N + 2 * R + 19 + 5 + 4) * K * REALS + 3 * K * 4 };
-    design d = make(3);
-    double *const out = calloc(3 * N * K, sizeof *out);
+    enum { R = 159, REALS = 8, PASSES = 3 * 6 + 2 * 2 + 1 };
+    const int64_t start = (N + 3 * R + 19 + 5 + 4 + 2) * k * REALS + 3 * k * 4;
+    const int64_t passes = (N + 3 * (R + 5)) * k * REALS;
+    double *const out = calloc((size_t)(3 * N * k), sizeof *out);
     frgi_device_counts at[2];
     for (int q = 0; q < 2; q++)
-        at[q] = count_lsmr(ctx, dev, group, &d, FRG_FE_FUSED_ON, 6 + 8 * q, out);
-    CHECK_INT(at[0].launches, 4 * 7);
+        at[q] = count_lsmr(ctx, dev, group, d, FRG_FE_FUSED_ON, k, 6 + 8 * q, out);
+    CHECK_INT(at[0].launches, PASSES + 4 * 7);
     CHECK_INT(at[1].launches - at[0].launches, 4 * 8);
     CHECK_INT(at[1].waits - at[0].waits, 1);
-    CHECK_INT(at[0].bytes_in, START);
-    CHECK_INT(at[1].bytes_in, START);
-    CHECK_INT(at[0].bytes_out, (R + 3 * 19 + 2 * 6) * K * REALS + 3 * 3 * K * 4);
-    CHECK_INT(at[1].bytes_out - at[0].bytes_out, (19 + 2 * 8) * K * REALS + 3 * K * 4);
+    CHECK_INT(at[0].bytes_in, start);
+    CHECK_INT(at[1].bytes_in, start);
+    CHECK_INT(at[0].bytes_out, passes + (R + 3 * 19 + 2 * 6) * k * REALS + 3 * 3 * k * 4);
+    CHECK_INT(at[1].bytes_out - at[0].bytes_out, (19 + 2 * 8) * k * REALS + 3 * k * 4);
     for (int q = 0; q < 2; q++)
-        at[q] = count_lsmr(ctx, dev, group, &d, FRG_FE_FUSED_OFF, 6 + 8 * q, out);
+        at[q] = count_lsmr(ctx, dev, group, d, FRG_FE_FUSED_OFF, k, 6 + 8 * q, out);
     CHECK_INT(at[1].launches - at[0].launches, 4 * 8);
     CHECK_INT(at[1].waits - at[0].waits, 8);
-    CHECK_INT(at[1].bytes_in - at[0].bytes_in, 8 * (5 * K * REALS + 3 * K * 4));
-    CHECK_INT(at[1].bytes_out - at[0].bytes_out, 8 * (2 + 2) * K * REALS);
-    count_lsmr(ctx, NULL, 0, &d, FRG_FE_FUSED_AUTO, 5, out);
-    count_lsmr(ctx, dev, group, &d, FRG_FE_FUSED_ON, 5, out + N * K);
-    count_lsmr(ctx, dev, group, &d, FRG_FE_FUSED_OFF, 5, out + 2 * N * K);
-    for (int64_t i = 0; i < N * K; i++)
-        if (!CHECK_NEAR(out[N * K + i], out[i], 4e-11) ||
-            !CHECK_NEAR(out[2 * N * K + i], out[i], 4e-11))
+    CHECK_INT(at[1].bytes_in - at[0].bytes_in, 8 * (5 * k * REALS + 3 * k * 4));
+    CHECK_INT(at[1].bytes_out - at[0].bytes_out, 8 * (2 + 2) * k * REALS);
+    count_lsmr(ctx, NULL, 0, d, FRG_FE_FUSED_AUTO, k, 5, out);
+    count_lsmr(ctx, dev, group, d, FRG_FE_FUSED_ON, k, 5, out + N * k);
+    count_lsmr(ctx, dev, group, d, FRG_FE_FUSED_OFF, k, 5, out + 2 * N * k);
+    for (int64_t i = 0; i < N * k; i++)
+        if (!CHECK_NEAR(out[N * k + i], out[i], 4e-11) ||
+            !CHECK_NEAR(out[2 * N * k + i], out[i], 4e-11))
             break;
     free(out);
+}
+
+static void count_lsmr_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    design d = make(3);
+    count_lsmr_of(ctx, dev, group, &d, 4);
+    count_lsmr_of(ctx, dev, group, &d, 11);
     release(&d);
 }
 
@@ -805,6 +903,9 @@ static void faults(void)
 static const test_case cases[] = {{"parity", parity},
                                   {"parity on OpenCL", parity_opencl},
                                   {"floats on OpenCL", floats_opencl},
+                                  {"neighbours", neighbours},
+                                  {"neighbours on OpenCL", neighbours_opencl},
+                                  {"widths", widths},
                                   {"lsmr", lsmr},
                                   {"lsmr on OpenCL", lsmr_opencl},
                                   {"method auto", auto_host},

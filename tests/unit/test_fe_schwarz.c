@@ -147,7 +147,7 @@ static void forests(void)
         for (int i = 0; i < A + B; i++)
             both[i] = a[i] = b[i] = r[i] = test_normal();
         CHECK_INT(m.p.n, 2 * (A + B));
-        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 0, r, z, m.scratch));
+        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 1, r, z, m.scratch));
         /* weights are brought near 1 by a common factor: S_11 / N_11 shows it */
         const dense full = pair_of(&d, 1, A, 2, B), ua = pair_of(&d, 0, UNITS, 1, A),
                     ub = pair_of(&d, 0, UNITS, 2, B);
@@ -193,17 +193,17 @@ static void symmetric(void)
                       *const wide = my + n, *const out = wide + 8 * n;
         for (int64_t i = 0; i < 2 * n; i++)
             v[i] = test_normal();
-        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 0, x, mx, m.scratch));
-        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 0, y, my, m.scratch));
+        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 1, x, mx, m.scratch));
+        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 1, y, my, m.scratch));
         const double size = sqrt(inner(n, x, x) * inner(n, my, my));
         CHECK_NEAR(inner(n, x, my), inner(n, y, mx), 1e-12 * size);
         for (int64_t i = 0; i < 8 * n; i++)
             wide[i] = i % 8 == 5 ? x[i / 8] : test_normal();
-        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 3, wide, out, m.scratch));
+        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 8, wide, out, m.scratch));
         for (int64_t i = 0; i < n; i++)
             CHECK(out[8 * i + 5] == mx[i]);
-        CHECK_OK(m.ctx, m.g.steps->reduced.multiply(&m.s, m.ctx, 0, 0, x, y));
-        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 0, y, my, m.scratch));
+        CHECK_OK(m.ctx, m.g.steps->reduced.multiply(&m.s, m.ctx, 0, 1, x, y));
+        CHECK_OK(m.ctx, frgi_fe_schwarz_apply(&m.p, &m.g, 1, y, my, m.scratch));
         CHECK(inner(n, y, my) > 0);
         free(v);
         drop(&m);
