@@ -274,13 +274,16 @@ typedef struct {
  *
  *  On a device (frg_context_opts.device) the steps of methods cg and lsmr run there, in double, or
  *  in float with dtype mixed and f32 and where the device has no double; right-hand sides and
- *  audited residuals are the device's by methods auto and cg where it has double, else the host's
- *  (frg_demean_report.passes_on), in double, so that tol means the same.  Method auto
+ *  audited residuals are the device's, but for slopes, where it has double, else the host's
+ *  (frg_demean_report.passes_on), in double, so that tol means the same.  Columns lie side by side
+ *  there, as many as opts.block says: the bits of one depend on their number, not on what is in
+ *  them.  Method auto
  *  chooses as on the host, by the same thresholds of the graph, between conjugate gradients there
  *  and a factor of the host's (frg_demean_report.method says which, "direct, on the host"); it
  *  solves no components apart there.  Fewer than 2^31 rows times factors but one.  E_DEVICE_STEP
  *  for methods mlsmr, direct and map, preconds ac and schwarz, and, beside another method than
- *  lsmr, for slopes and fused on or off.  One factor is a closed form, by the same passes.
+ *  lsmr, for slopes and fused on or off.  One factor is a closed form, by the same passes, or by
+ *  the host's with method lsmr.
  *  frg_info.device_name is the device where it has solved anything, else "cpu". */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,

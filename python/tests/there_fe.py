@@ -70,20 +70,20 @@ VIEWS = (lambda a: a, lambda a: a[:, :0], lambda a: a[:, :3], lambda a: a[16:, :
 
 def in_place(driver, kind):
     """The bits of arrays of the host, whatever the layout, and nothing beside the columns is written; of one block of columns what is
-    copied is less by two times the columns' bytes."""
-    for dtype in (np.float64, np.float32):
+    copied is less by two times the columns' bytes (by lsmr but for the sums of a look at their values)."""
+    for dtype, method in ((np.float64, "auto"), (np.float32, "auto"), (np.float64, "lsmr")):
         for view in VIEWS:
             memory = Memory(driver, columns(N + 16, 24, dtype=dtype), kind)
             x = view(memory.numbers)
             codes, weights = (np.resize(a, (len(x), *a.shape[1:])) for a in (CODES, WEIGHTS))
             want = memory.numbers.copy()
-            view(want)[...], report = fe.demean(x, codes, weights, device=driver.kind)
+            view(want)[...], report = fe.demean(x, codes, weights, device=driver.kind, method=method)
             there = memory.view(x)
-            found, told = fe.demean(there, codes, weights, out=there)
+            found, told = fe.demean(there, codes, weights, out=there, method=method)
             assert found is there and np.array_equal(memory.read(), want), (dtype, x.shape, x.strides)
             assert all(told[key] == report[key] for key in ("passes_on", "method", "iterations", "audit")), (told, report)
             assert told["passes_on"].startswith(driver.kind), told["passes_on"]
-            if 0 < x[0].size <= 8:
+            if 0 < x[0].size <= 8 and method == "auto":
                 assert report["bytes_copied"] - told["bytes_copied"] == 2 * x.nbytes, (report["bytes_copied"], told["bytes_copied"], x.nbytes)
 
 
@@ -149,7 +149,6 @@ def refused(driver, kind):
     demean("its strides bring several", there, CODES, out=memory.view(np.broadcast_to(whole[0], (N, 4))))
     demean("its strides bring several", there, CODES, out=memory.view(np.lib.stride_tricks.sliding_window_view(whole.reshape(-1), 4)[:N]))
     demean("x: axis 0 runs backwards", memory.view(whole[N - 1 :: -1]), CODES, out=Memory(driver, whole[:N], kind).view(None))
-    demean("method lsmr (take auto or cg) has", there, CODES, out=there, method="lsmr")
     for method in ("direct", "map", "mlsmr"):
         demean("does not run on", there, CODES, out=there, method=method, error=errors.Unsupported)
     assert np.array_equal(memory.read(), whole)

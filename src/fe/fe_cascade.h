@@ -68,9 +68,9 @@ typedef enum {
 } fe_cascade_start;
 
 /** Solves S a = w->cg.r into w->answer.  `work` is the work memory by lanes: of one column, for the
- *  probe (it may be w), and of the host's lanes for a block that has more.  column[k].escalated tells whether column k went beyond the rows.  Returns
- *  FRG_OK, the heartbeat's status (w->answer is then the iterate), or a failure to build a
- *  solver. */
+ *  probe (it may be w), and of the host's lanes for a block that has more.  column[k].escalated
+ *  tells whether column k went beyond the rows.  Returns FRG_OK, the heartbeat's status (w->answer
+ *  is then the iterate), or a failure to build a solver. */
 FRG_MUST_USE frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx,
                                               const fe_block_work *w, const fe_block_work *work,
                                               fe_cascade_start start, const fe_cg_target *target,

@@ -460,8 +460,8 @@ static int widest(const frg_demean *d)
     return d->opts.block > 0 && d->opts.block < most ? d->opts.block : most;
 }
 
-/** Columns of the next block, and its lanes: on a device as many; on the host 8, 4, 2 or 1, with one
- *  lane idle where that saves a pass. */
+/** Columns of the next block, and its lanes: on a device as many; on the host 8, 4, 2 or 1, with
+ *  one lane idle where that saves a pass. */
 static int next_width(const frg_demean *d, int64_t left, int *lanes)
 {
     static const struct {

@@ -511,10 +511,11 @@ failed:
 
 /* ---- columns side by side -------------------------------------------------------------------- */
 
-/* A row's indices are read once for all K columns.  A step of conjugate gradients moves, of a row and
- * a column, with r reduced indices and in double, a model that no GPU has been held against:
+/* A row's indices are read once for all K columns.  By a model that no GPU has been held against a
+ * step of conjugate gradients moves these bytes of a row and a column, with r reduced indices, in
+ * double:
  *
- *     8 r / K           bytes of indices, by rows and transposed
+ *     8 r / K           indices, by rows and transposed
  *     8                 z, written
  *     32 r s(K) / K     z, gathered by sectors of 32 bytes; K numbers touch s(K) of them on average
  *     32 r s(K) / K     p, the same, where its R K numbers are more than the cache holds

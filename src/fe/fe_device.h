@@ -3,14 +3,14 @@
  *
  * On the device lie the rows' indices and weights, the transposed index, and the iteration with its
  * scalars.  A solve by conjugate gradients takes R K numbers there (the residual) and 2 R K back (a
- * and what is left), one by LSMR (n + 2 R) K there and R K back, and nothing else but a state every
- * few steps.
+ * and what is left), one by LSMR 2 R K there, with n K more of columns that the host has, and R K
+ * back, and nothing else but a state every few steps.
  *
- * Where the device has double precision the passes of a plan without slopes by another method than
- * lsmr are its own, in double: n K numbers of the columns go there and n K come back, a right-hand
- * side is R K numbers, a residual 2 R K, and 5 K more each.  Elsewhere they are the host's, in
- * double.  A device without double precision solves in float, and the refinement by audited
- * residuals brings the answer to tol.
+ * Where the device has double precision the passes of a plan without slopes are its own, in double:
+ * n K numbers of the columns go there and n K come back, a right-hand side is R K numbers, a
+ * residual 2 R K, and 5 K more each.  Elsewhere they are the host's, in double.  A device
+ * without double precision solves in float, and the refinement by audited residuals brings the
+ * answer to tol.
  */
 #ifndef FRGI_FE_DEVICE_H
 #define FRGI_FE_DEVICE_H
@@ -61,8 +61,8 @@ FRG_MUST_USE frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int
                                           int64_t max_steps, const char *phase,
                                           const fe_cg_target *target, fe_cg_column *column);
 
-/** A block of a run: `live` columns from `first` on, in `lanes` side by side; `lane` counts those of
- *  the blocks before it. */
+/** A block of a run: `live` columns from `first` on, in `lanes` side by side; `lane` counts those
+ *  of the blocks before it. */
 typedef struct {
     int64_t first, lane;
     int lanes, live;
@@ -127,8 +127,8 @@ FRG_MUST_USE frg_status frgi_fe_device_column(fe_device *d, const fe_device_bloc
 /** The block's columns <- themselves times a number each. */
 FRG_MUST_USE frg_status frgi_fe_device_columns_scale(fe_device *d, const fe_device_block *b,
                                                      const double *factor);
-/** What residuals do: they take the columns' place, and the effects of eliminated levels, which stay
- *  there, are those that are taken out now or have these added; or neither changes. */
+/** What residuals do: they take the columns' place, and the effects of eliminated levels, which
+ *  stay there, are those that are taken out now or have these added; or neither changes. */
 typedef enum { FE_RESIDUALS_FIRST, FE_RESIDUALS_ADDED, FE_RESIDUALS_TRIED } fe_device_residuals;
 /** rhs and residual of fe_steps.h for the block's columns, or for its column k >= 0 alone.  a NULL:
  *  no effects. */

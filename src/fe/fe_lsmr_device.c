@@ -1,8 +1,8 @@
 /* fe_lsmr_device.c - the host's side of kernels/fe_lsmr: LSMR in row space on a device.
  *
- * u = b / ||b|| is the host's, or b what the passes there have left; the host gives v = A'b / ||A'b||
- * and the norms, all from double precision, so that a device in float sees the gradient of a residual
- * as it is, however small beside it.
+ * u = b / ||b|| is the host's, or b what the passes there have left; the host gives v = A'b /
+ * ||A'b|| and the norms, all from double precision, so that a device in float sees the gradient of
+ * a residual as it is, however small beside it.
  *
  * Fused, steps are submitted in batches and the scalars stay there; eager, the scalars of every
  * step are the host's (sparse/lsmr.c), in double: a wait and a copy a step.
@@ -445,8 +445,8 @@ static int columns_of(const fe_row_lsmr *f)
     return f->there.k < 0 ? f->there.block.lanes : 1;
 }
 
-/** to_l <- from_l / sqrt(N_l): effects of the dummies from the coefficients of phi, and the other way
- *  about with sums. */
+/** to_l <- from_l / sqrt(N_l): effects of dummies from coefficients of phi, and sums of phi from
+ *  those of dummies. */
 static void times_root(const fe_row_lsmr *f, const double *from, double *to)
 {
     const int64_t k = columns_of(f);

@@ -31,7 +31,9 @@
  *
  * By method map alternating projections (fe_map.h) give c in LSMR's place; all else is the same.
  *
- * Vectors are reached by steps alone (fe_row_lsmr_plan.h), which fe_row_lsmr_host.c has.
+ * Vectors are reached by steps alone (fe_row_lsmr_plan.h), which fe_row_lsmr_host.c has, and of
+ * rows on a device fe_lsmr_device.c: there r stays in double until the block ends, and so is its
+ * audit.
  *
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and
  * what fe_basis.h says; laid out by the first run of a shape and kept.
@@ -566,14 +568,11 @@ static bool is_lost(const fe_row_lsmr *f, const fe_row_column *c)
     return frgi_fe_is_lost(&size);
 }
 
-/** Writes z with the current effects, and verifies what was written. */
-static frg_status finish(run *r, int64_t first, int64_t k)
+/** The certificates of z. */
+static frg_status certify(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;
     fe_row_audit audits[BASIS_MAX_LANES];
-    TRY(steps_of(f)->add_effects(f, first, k));
-    TRY(steps_of(f)->store(f, r->out, first, k));
-    TRY(steps_of(f)->again(f, r->out, first, k));
     TRY(steps_of(f)->audit(f, k, audits));
     for (int64_t c = 0; c < k; c++) {
         const fe_row_audit *const a = &audits[c];
@@ -587,12 +586,22 @@ static frg_status finish(run *r, int64_t first, int64_t k)
     return FRG_OK;
 }
 
+/** Writes z with the current effects, and verifies what was written. */
+static frg_status finish(run *r, int64_t first, int64_t k)
+{
+    fe_row_lsmr *f = r->f;
+    TRY(steps_of(f)->add_effects(f, first, k));
+    TRY(steps_of(f)->store(f, r->out, first, k));
+    TRY(steps_of(f)->again(f, r->out, first, k));
+    return certify(r, first, k);
+}
+
 /** One round of refinement: LSMR with the result as right-hand side.  *longer: r would be longer
  *  than before, and is left as it was.
  *
  *  The device begins with A_r' W r, which is A' of the projected r alone: the means of eliminated
  *  levels that the rounding of a stored r leaves have a part along the null space of A, and LSMR
- *  would follow it without end. */
+ *  would follow it without end.  Where r lies there its projection takes its place. */
 static frg_status refine_once(run *r, int64_t column, double before, bool *longer)
 {
     fe_row_lsmr *f = r->f;
@@ -604,6 +613,7 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
     if (f->device) {
         TRY(steps_of(f)->take_out(f, 1, FE_PROJECTED, NULL));
     }
+    TRY(f->there.passes ? certify(r, column, 1) : FRG_OK);
     TRY(solve(r, column, 1, fmin(atol, FIRST_ATOL * f->opts.tol)));
     TRY(subtract(f, r->out, column, 1, FE_TRIED));
     TRY(steps_of(f)->moments(f, 1, &norm2, &square));

@@ -57,9 +57,9 @@ const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f);
 /** "lsmr", or with what it is preconditioned, or where it runs. */
 const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f);
 
-/** in, out: n x p in the caller's row order, f64 or f32, out may be in; on the device where the passes
- *  are that's; columns: p reports.
- *  FRG_OK, or a failure before anything was written; what became of a column is in its status. */
+/** in, out: n x p in the caller's row order, f64 or f32, out may be in; on the device where the
+ *  passes are that's; columns: p reports.  FRG_OK, or a failure, before anything was written but
+ *  for one of a device; what became of a column is in its status. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in,
                                              frg_array out, frg_demean_column columns[]);
 /** The effects of a column of the last run, frgi_fe_row_lsmr_levels values. */
