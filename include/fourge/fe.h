@@ -282,8 +282,7 @@ typedef struct {
  *  and a factor of the host's (frg_demean_report.method says which, "direct, on the host"); it
  *  solves no components apart there.  Fewer than 2^31 rows times factors but one.  E_DEVICE_STEP
  *  for methods mlsmr, direct and map, preconds ac and schwarz, and, beside another method than
- *  lsmr, for slopes and fused on or off.  One factor is a closed form, by the same passes, or by
- *  the host's with method lsmr.
+ *  lsmr, for slopes and fused on or off.  One factor is a closed form, by the same passes.
  *  frg_info.device_name is the device where it has solved anything, else "cpu". */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,

@@ -221,7 +221,7 @@ static void lay_out_vectors(frgi_arena *a, fe_row_lsmr *f, int64_t p)
 {
     const fe_basis *b = &f->basis;
     const int64_t k = block_width(f, p);
-    f->c = TAKE(a, double, b->n_reduced *k);
+    f->c = TAKE(a, double, b->n_reduced *k + 1); /* there is memory where R = 0, too */
     f->s = TAKE(a, double, b->n_reduced *k);
     if (f->there.passes) {
         f->there.a = TAKE(a, double, b->n_reduced *k);

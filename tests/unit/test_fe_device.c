@@ -820,13 +820,13 @@ static void refused(void)
     on_host(refused_on);
 }
 
-/** Two columns of the first rows of a design with three effects. */
+/** Columns of the first rows of a design with three effects. */
 typedef struct {
     const design *d;
     frg_demean_opts o;
     int slopes;
     bool weighted;
-    int64_t rows;
+    int64_t rows, columns;
 } few;
 
 static frg_status demean_few(frg_context *ctx, fe_device_place where, const few *f, double *out)
@@ -839,24 +839,26 @@ static frg_status demean_few(frg_context *ctx, fe_device_place where, const few 
         &plan, ctx, where, frg_matrix(d->codes, FRG_I32, f->rows, 3, 3),
         f->weighted ? &weights : NULL, &(fe_slopes_asked){slopes, f->slopes, 0}, &f->o);
     if (status >= 0)
-        status = frg_demean_run(plan, frg_matrix(d->x, FRG_F64, f->rows, 2, P),
-                                frg_matrix(out, FRG_F64, f->rows, 2, 2), NULL, NULL);
+        status =
+            frg_demean_run(plan, frg_matrix(d->x, FRG_F64, f->rows, f->columns, P),
+                           frg_matrix(out, FRG_F64, f->rows, f->columns, f->columns), NULL, NULL);
     frg_demean_destroy(plan);
     return status;
 }
 
 /** Groups of 8, which tests/build/kernel_races.sh holds under a checker of races: two groups of rows,
- *  levels whose rows a group adds.  The iterates are the host's, by the bound of count_lsmr_on. */
+ *  levels whose rows a group adds; 3 columns, which leave two items over, and 11, more than items.  The iterates are the host's, by the bound of count_lsmr_on. */
 static void small_groups(void)
 {
     enum { ROWS = 700 };
     frg_context *ctx = test_context();
     frgi_device *dev = open_opencl(ctx);
     design d = make(3);
-    double here[2 * ROWS], there[2 * ROWS];
-    few runs[] = {{&d, options(), 0, true, ROWS},
-                  {&d, options_lsmr(FRG_FE_FUSED_ON), 0, false, ROWS},
-                  {&d, options_lsmr(FRG_FE_FUSED_OFF), 2, true, ROWS}};
+    double here[11 * ROWS], there[11 * ROWS];
+    few runs[] = {{&d, options(), 0, true, ROWS, 3},
+                  {&d, options(), 0, false, ROWS, 11},
+                  {&d, options_lsmr(FRG_FE_FUSED_ON), 0, false, ROWS, 3},
+                  {&d, options_lsmr(FRG_FE_FUSED_OFF), 2, true, ROWS, 5}};
     for (size_t q = 0; dev && q < sizeof runs / sizeof *runs; q++) {
         runs[q].o.max_iter = 3;
         CHECK_STATUS(demean_few(ctx, (fe_device_place){dev, 8, NULL}, &runs[q], there),
@@ -864,7 +866,7 @@ static void small_groups(void)
         runs[q].o.fused = FRG_FE_FUSED_AUTO; /* which is of devices */
         CHECK_STATUS(demean_few(ctx, (fe_device_place){NULL, 0, NULL}, &runs[q], here),
                      FRG_MAX_ITER);
-        for (int i = 0; i < 2 * ROWS; i++)
+        for (int64_t i = 0; i < runs[q].columns * ROWS; i++)
             if (!CHECK_NEAR(there[i], here[i], 4e-11))
                 break;
     }
@@ -889,7 +891,7 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 static void faults(void)
 {
     design d = make(3);
-    few f = {&d, options(), 0, false, 100};
+    few f = {&d, options(), 0, false, 100, 2};
     fault_sweep("demeaning on a device", body, &f, 1);
     f.o = options_lsmr(FRG_FE_FUSED_ON);
     fault_sweep("LSMR on a device", body, &f, 1);
