@@ -740,7 +740,7 @@ frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, 
     const int64_t p = in.shape[1];
     run r = {.f = f, .ctx = ctx, .in = &in, .out = &out, .columns = columns};
     memset(columns, 0, (size_t)p * sizeof *columns);
-    if (f->basis.g->n == 0) {
+    if (f->basis.g->n == 0 || p == 0) {
         return FRG_OK;
     }
     const int64_t width = block_width(f, p);
