@@ -229,6 +229,10 @@ typedef struct {
     frg_gw_store cost_store; /* the form they had; auto in the kernel domain */
     double rounding_floor;   /* FRG_STALLED: the smallest error that was reached, which is what
                                 rounding leaves; else NaN */
+    /** On a device, while the solver was made, given potentials to start from and in the last run:
+     *  kernels launched, waits of the host for them, bytes copied there and from there.  0 on the
+     *  cpu.  What is read of the plan afterwards is not in it. */
+    int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
 } frg_sinkhorn_report;
 
 /** Costs, weights and potentials of entropic transport, and its plan.  Made by frg_sinkhorn_create,
@@ -255,16 +259,29 @@ FRG_API const frg_option *frg_sinkhorn_options(void);
  *
  *  A cost that lies on that device (frg_array.device) is read in place, and has to stay as it is
  *  until the solver is destroyed; with gaps between its elements, or in another order than row by
- *  row, it is copied there once.  n + m weights and potentials are the host's (frg_array_get).
- *  E_DEVICE_HANDLE for a cost on another device; E_PRECISION where the device has no doubles, as
- *  the plan's sums would be the host's. */
+ *  row, it is copied there once.  Weights and potentials are the host's: frg_sinkhorn_create_arrays
+ *  and the calls like it take those of a device.  E_DEVICE_HANDLE for a cost on another device;
+ *  E_PRECISION where the device has no doubles, as the plan's sums would be the host's. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx,
                                                     frg_array cost, const double *a,
                                                     const double *b, const frg_sinkhorn_opts *o);
+/** The same with weights as vectors a (n), b (m) of f32 or f64, in host memory (any stride) or on
+ *  the context's device, wherever the cost lies; NULL: uniform.  They are read once, before the
+ *  call returns: those of a device are copied to the host, which checks and normalises them, and
+ *  the report counts their bytes.  Errors as above, and E_SHAPE, E_DTYPE; E_DEVICE_HANDLE for a
+ *  vector of another device, or one there whose elements do not follow each other. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create_arrays(frg_sinkhorn **out, frg_context *ctx,
+                                                           frg_array cost, const frg_array *a,
+                                                           const frg_array *b,
+                                                           const frg_sinkhorn_opts *o);
 /** Potentials to start from, cost units; either may be NULL.  Errors: E_ARG for values that are not
  *  finite. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f,
                                                    const double *g);
+/** The same from vectors f (n), g (m) as frg_sinkhorn_create_arrays takes them.  Errors: E_ARG,
+ *  E_SHAPE, E_DTYPE, E_DEVICE_HANDLE. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start_arrays(frg_sinkhorn *s, const frg_array *f,
+                                                          const frg_array *g);
 /** The passes, from the potentials of frg_sinkhorn_start or of the last run, to tol; then the plan,
  *  and up to 127 passes more where it misses tol, which the last pass met.  info may be NULL; its
  *  residual is marginal_error.  FRG_MAX_ITER where tol was not reached, FRG_STALLED where rounding
@@ -279,6 +296,11 @@ FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
  *  E_ARG before the first run. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f,
                                                         double *g);
+/** The same into vectors f (n), g (m) as frg_sinkhorn_create_arrays takes them, to the nearest
+ *  number of their type.  Errors: E_ARG, E_SHAPE, E_DTYPE, E_DEVICE_HANDLE. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials_arrays(const frg_sinkhorn *s,
+                                                               const frg_array *f,
+                                                               const frg_array *g);
 /** Frees the solver and its plan; NULL is fine. */
 FRG_API void frg_sinkhorn_destroy(frg_sinkhorn *s);
 

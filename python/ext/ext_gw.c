@@ -83,6 +83,10 @@ static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, converged), IS_BOOL, NULL},
     {AT(frg_sinkhorn_report, cost_store), IS_CHOICE, stores},
     {AT(frg_sinkhorn_report, rounding_floor), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, device_launches), IS_INT64, NULL},
+    {AT(frg_sinkhorn_report, device_waits), IS_INT64, NULL},
+    {AT(frg_sinkhorn_report, device_bytes_in), IS_INT64, NULL},
+    {AT(frg_sinkhorn_report, device_bytes_out), IS_INT64, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 static const ext_field plan_report[] = {{AT(frg_plan_report, n), IS_INT64, NULL},
@@ -177,19 +181,16 @@ static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         return NULL;
     }
     ext_held h = {.n = 0};
-    frg_array view;
+    frg_array view, of_a, of_b, *to_a, *to_b;
     ext_gw *s = NULL;
     frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, cost, "cost", 0, &view) == 0 && (s = ext_empty(type, c)) &&
+    if (ext_hold(&h, cost, "cost", 0, &view) == 0 && ext_maybe(&h, a, "a", 0, &of_a, &to_a) == 0 &&
+        ext_maybe(&h, b, "b", 0, &of_b, &to_b) == 0 && (s = ext_empty(type, c)) &&
         (s->held = PyTuple_Check(cost) ? Py_NewRef(cost) : PyMemoryView_FromObject(cost))) {
         s->n = view.shape[0];
         s->m = view.ndim == 2 ? view.shape[1] : 0;
         s->epsilon = o.epsilon;
-        const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, s->n);
-        const double *const wb = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, s->m);
-        if (!PyErr_Occurred()) {
-            EXT_WORK(status = frg_sinkhorn_create(&s->sinkhorn, c->ctx, view, wa, wb, &o));
-        }
+        EXT_WORK(status = frg_sinkhorn_create_arrays(&s->sinkhorn, c->ctx, view, to_a, to_b, &o));
     }
     ext_release(&h);
     return made(s, module, c, status);
@@ -270,7 +271,7 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return made(s, module, c, status);
 }
 
-/** Of a Sinkhorn solver or an alignment: potentials of float64; either may be None. */
+/** Of an alignment: potentials of float64; either may be None. */
 static PyObject *start_potentials(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;
@@ -281,9 +282,25 @@ static PyObject *start_potentials(PyObject *self, PyObject *args)
     ext_held h = {.n = 0};
     const double *const from = ext_values(&h, f, "f", 0, FRG_F64, s->n);
     const double *const to = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 0, FRG_F64, s->m);
-    const frg_status status = PyErr_Occurred() ? FRG_BAD_ARG
-                              : s->sinkhorn    ? frg_sinkhorn_start(s->sinkhorn, from, to)
-                                               : frg_gw_start_potentials(s->gw, from, to);
+    const frg_status status =
+        PyErr_Occurred() ? FRG_BAD_ARG : frg_gw_start_potentials(s->gw, from, to);
+    ext_release(&h);
+    return ext_answer(self, status);
+}
+
+/** Of a Sinkhorn solver: vectors in host memory or on the device; either may be None. */
+static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
+{
+    PyObject *f, *g;
+    if (!PyArg_ParseTuple(args, "OO", &f, &g)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array of_f, of_g, *from, *to;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_maybe(&h, f, "f", 0, &of_f, &from) == 0 && ext_maybe(&h, g, "g", 0, &of_g, &to) == 0) {
+        EXT_WORK(status = frg_sinkhorn_start_arrays(self_of(self)->sinkhorn, from, to));
+    }
     ext_release(&h);
     return ext_answer(self, status);
 }
@@ -409,8 +426,25 @@ static PyObject *solver_run(PyObject *self, PyObject *unused)
     return dict;
 }
 
-/** potentials(f, g): fills float64. */
-static PyObject *solver_potentials(PyObject *self, PyObject *args)
+/** potentials(f, g) of a Sinkhorn solver: fills vectors in host memory or on the device. */
+static PyObject *sinkhorn_potentials(PyObject *self, PyObject *args)
+{
+    PyObject *f, *g;
+    if (!PyArg_ParseTuple(args, "OO", &f, &g) || !ext_gw_plan(self)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array of_f, of_g;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, f, "f", 1, &of_f) == 0 && ext_hold(&h, g, "g", 1, &of_g) == 0) {
+        EXT_WORK(status = frg_sinkhorn_potentials_arrays(self_of(self)->sinkhorn, &of_f, &of_g));
+    }
+    ext_release(&h);
+    return ext_answer(self, status);
+}
+
+/** potentials(f, g) of an alignment: fills float64. */
+static PyObject *gw_potentials(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;
     if (!PyArg_ParseTuple(args, "OO", &f, &g)) {
@@ -425,8 +459,7 @@ static PyObject *solver_potentials(PyObject *self, PyObject *args)
     double *const to_g = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 1, FRG_F64, s->m);
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        EXT_WORK(status = s->gw ? frg_gw_potentials(s->gw, to_f, to_g)
-                                : frg_sinkhorn_potentials(s->sinkhorn, to_f, to_g));
+        EXT_WORK(status = frg_gw_potentials(s->gw, to_f, to_g));
     }
     ext_release(&h);
     return ext_answer(self, status);
@@ -618,7 +651,9 @@ static PyObject *plan_vjp(PyObject *self, PyObject *args)
 /* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_METHOD(solver_run)
-EXT_METHOD(solver_potentials)
+EXT_METHOD(gw_potentials)
+EXT_METHOD(sinkhorn_potentials)
+EXT_METHOD(sinkhorn_start)
 EXT_METHOD(plan_get)
 EXT_METHOD(plan_rows)
 EXT_METHOD(plan_top)
@@ -638,7 +673,6 @@ EXT_FREE(gw_free)
 
 #define PLAN_METHODS                                                                               \
     {"run", solver_run_alone, METH_NOARGS, "run() -> report"},                                     \
-        {"potentials", solver_potentials_alone, METH_VARARGS, "potentials(f, g)"},                 \
         {"plan", plan_get_alone, METH_NOARGS, "What the plan is."},                                \
         {"rows", plan_rows_alone, METH_VARARGS, "rows(first, last, out)"},                         \
         {"top", plan_top_alone, METH_VARARGS, "top(k, index, value)"},                             \
@@ -652,12 +686,14 @@ EXT_FREE(gw_free)
 int ext_types_gw(PyObject *module)
 {
     static PyMethodDef sinkhorn_members[] = {
-        {"start", start_potentials_alone, METH_VARARGS, "start(f, g)"},
+        {"start", sinkhorn_start_alone, METH_VARARGS, "start(f, g)"},
+        {"potentials", sinkhorn_potentials_alone, METH_VARARGS, "potentials(f, g)"},
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
     static PyMethodDef gw_members[] = {
         {"start", gw_start_alone, METH_O, "start(plan)"},
         {"start_potentials", start_potentials_alone, METH_VARARGS, "start_potentials(f, g)"},
+        {"potentials", gw_potentials_alone, METH_VARARGS, "potentials(f, g)"},
         {"keep", gw_keep_alone, METH_VARARGS, "keep(path, every)"},
         {"resume", gw_resume_alone, METH_VARARGS, "resume(path)"},
         {"distances", gw_distances_alone, METH_VARARGS, "distances(side, out)"},

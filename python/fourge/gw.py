@@ -69,17 +69,18 @@ def _pair(potentials: tuple[Any, Any], name: str, n: int, m: int) -> tuple[np.nd
     return _vector(f, f"{name}: f", n, "potentials"), _vector(g, f"{name}: g", m, "potentials")
 
 
-def _here(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
-    """A vector in host memory, where it may lie on the device of the cost."""
+def _beside(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
+    """A vector for a solver: float64 in host memory, or the view of one on the device of the cost, once its own queue has come so far."""
     there = _there.find(v, name)
     if there is None:
-        return v
+        return _vector(v, name, n, what)
     if there.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
-    out, view = np.empty(n), there.within(cost, name)
-    with _there.behind(context_, there):
-        context_.get(view, out)
-    return out
+    view = there.within(cost, name)
+    if there.stream != cost.stream:
+        with _there.behind(context_, there):
+            pass
+    return view
 
 
 def _is_tensor(x: Any) -> bool:
@@ -414,21 +415,13 @@ class Transport(_Plan):
     @property
     def potentials(self) -> tuple[Any, Any]:
         """f (n,) and g (m,) of P = exp((f + g - C) / epsilon); of a cost on a device arrays of its library there."""
-        found = self._potentials()
-        if self._there is None:
-            return found
-        f, g = (self._put(x) for x in found)
+        if self._there is None or (f := self._there.empty(self.shape[:1], np.float64)) is None:
+            return self._potentials()
+        g = self._there.empty(self.shape[1:], np.float64)
+        to = [_there.find(x, "the potentials", True) for x in (f, g)]
+        with _there.behind(self._context, to[0]):
+            self._solver.potentials(*(x.within(self._there, "a potential") for x in to))
         return f, g
-
-    def _put(self, x: np.ndarray) -> Any:
-        """The numbers in the library and on the device of the cost; as they are where no empty array can be had of it."""
-        out = self._there.empty(x.shape, x.dtype)
-        if out is None:
-            return x
-        there = _there.find(out, "the potentials", True)
-        with _there.behind(self._context, there):
-            self._context.put(there.within(self._there, "the vector"), x)
-        return out
 
     def plan(self, dtype: Any = np.float64, out: Any = None) -> Any:
         """All of it, (n, m), in `dtype`, float64 or float32, or in the array `out`, as :meth:`rows` has them."""
@@ -582,8 +575,10 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
     mass, round, auto_store (a smaller cost_store where memory has no room for it), device, and threads, memory_limit, time_limit.
     A cost on a device (torch's CUDA tensors, CuPy, Numba, pyopencl; float32 or float64) is read there in place, in its own stream or
-    queue, and must not change while the plan is in use; a, b and start may lie there, too.  The plan and the potentials are then
-    arrays of the same library on that device.
+    queue, and must not change while the plan is in use; a, b and start may lie there, too, contiguous and of either type.  The plan
+    and the potentials are then arrays of the same library on that device.  The report's ``device_launches``, ``device_waits``,
+    ``device_bytes_in`` and ``device_bytes_out`` count the kernels, the waits for them and the bytes copied there and back, those of
+    weights among them, and are 0 on the cpu.
     Fixed point (u16, u16r) and bf16 kernels end in passes over the cost as it is given, which the plan is of.  a (n,), b (m,):
     weights, uniform without.  start: potentials (f, g) to begin with.  progress: as in :func:`align`.
     """
@@ -597,13 +592,13 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     else:
         raise errors.BadArgument(f"cost: expected a matrix, got shape {there.shape}")
     n, m = cost.shape if there is None else there.shape
-    a, b = _here(c, there, a, "a", n, "weights"), _here(c, there, b, "b", m, "weights")
+    a, b = _beside(c, there, a, "a", n, "weights"), _beside(c, there, b, "b", m, "weights")
+    f, g = (None, None) if start is None else start
+    f, g = _beside(c, there, f, "start: f", n, "potentials"), _beside(c, there, g, "start: g", m, "potentials")
     with _there.behind(c, there):
-        solver = _fourge.Sinkhorn(c, cost if there is None else there.view, _weights(a, "a", n), _weights(b, "b", m), options)
+        solver = _fourge.Sinkhorn(c, cost if there is None else there.view, a, b, options)
         if start is not None:
-            f, g = start
-            start = _here(c, there, f, "start: f", n, "potentials"), _here(c, there, g, "start: g", m, "potentials")
-            solver.start(*_pair(start, "start", n, m))
+            solver.start(f, g)
         report = _run(solver, c)
     found = Transport(solver, report)
     found._context, found._there = c, there

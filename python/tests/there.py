@@ -164,6 +164,9 @@ def solved(driver, kind):
         assert found.rows(3, 5, out=host) is host and np.array_equal(host, plan[3:5].astype(np.float32))
     warm = gw.transport(there, place(driver, a, kind), place(driver, b, kind), epsilon=EPSILON, start=(place(driver, f, kind), g), device=driver.kind)
     assert warm.report["iterations"] <= 2, warm.report["iterations"]
+    counted = [gw.transport(there, *w, epsilon=EPSILON).report for w in ((a, b), (place(driver, a, kind), place(driver, b.astype(np.float32), kind)))]
+    assert counted[1]["device_bytes_out"] - counted[0]["device_bytes_out"] == N * 8 + M * 4, counted
+    assert counted[1]["device_bytes_in"] == counted[0]["device_bytes_in"] > 0 and gw.transport(cost).report["device_launches"] == 0
     floats = cost.astype(np.float32)
     one, two = gw.transport(place(driver, floats, kind), epsilon=EPSILON), gw.transport(floats, epsilon=EPSILON, device=driver.kind)
     assert np.array_equal(one.potentials[0], two.potentials[0])

@@ -183,6 +183,19 @@ frgi_device_counts *frgi_device_counted(frgi_device *dev)
     return &dev->counted;
 }
 
+frgi_device_counts frgi_device_since(frgi_device *dev, frgi_device_counts before)
+{
+    if (!dev) {
+        return (frgi_device_counts){0};
+    }
+    const frgi_device_counts *const now = &dev->counted;
+    return (frgi_device_counts){.launches = now->launches - before.launches,
+                                .waits = now->waits - before.waits,
+                                .copies = now->copies - before.copies,
+                                .bytes_in = now->bytes_in - before.bytes_in,
+                                .bytes_out = now->bytes_out - before.bytes_out};
+}
+
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static frg_status load(frgi_device *dev, frgi_program *p)

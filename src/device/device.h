@@ -191,6 +191,8 @@ const frgi_device_properties *frgi_device_is(const frgi_device *dev);
 /** "opencl:0" */
 const char *frgi_device_name(const frgi_device *dev);
 frgi_device_counts *frgi_device_counted(frgi_device *dev);
+/** What it has counted since `before`; nothing where dev is NULL. */
+frgi_device_counts frgi_device_since(frgi_device *dev, frgi_device_counts before);
 
 /** E_PRECISION where the type needs double and the device has none.  The second load of the same
  *  texts gives the first's program. */
@@ -212,6 +214,14 @@ FRG_MUST_USE frg_status frgi_device_adopt(frgi_device *dev, const frg_array *vie
 /** Of an adopted buffer, before the array's owner frees it; an empty one is fine; *b becomes
  *  empty. */
 void frgi_device_disown(frgi_device *dev, frgi_buffer *b);
+/** to (n) <- a vector of the caller's, of f32 or f64, in host memory or on the context's device,
+ *  which is waited for; `what` stands in the message.  Errors: E_SHAPE, E_DTYPE; E_DEVICE_HANDLE,
+ *  also for one there whose elements do not follow each other. */
+FRG_MUST_USE frg_status frgi_vector_get(frg_context *ctx, const frg_array *from, const char *what,
+                                        int64_t n, double *to);
+/** The other way, to the nearest number. */
+FRG_MUST_USE frg_status frgi_vector_put(frg_context *ctx, const frg_array *to, const char *what,
+                                        int64_t n, const double *from);
 /** `bytes` of b from `offset` on, a multiple of frgi_device_is(dev)->align. */
 frgi_buffer frgi_device_part(frgi_buffer b, size_t offset, size_t bytes);
 

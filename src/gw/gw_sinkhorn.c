@@ -253,8 +253,19 @@ static frg_status choose_device_store(frg_sinkhorn *s, frgi_device *dev, frgi_co
     return FRG_OK;
 }
 
-static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const double *a,
-                         const double *b)
+/** *w <- the weights of a side; NULL: uniform ones. */
+static frg_status take_side(frg_context *ctx, const frg_array *given, int64_t n, const char *name,
+                            double **w, double *sum)
+{
+    TRY(NEW(ctx, w, n, "weights"));
+    if (given) {
+        TRY(frgi_vector_get(ctx, given, name, n, *w));
+    }
+    return frgi_take_weights(ctx, given ? *w : NULL, n, name, *w, sum);
+}
+
+static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const frg_array *a,
+                         const frg_array *b)
 {
     frg_context *const ctx = s->ctx;
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
@@ -271,10 +282,8 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
     REQUIRE(ctx,
             s->report.cost_store != FRG_GW_STORE_U16 || (s->high - s->low) / s->o.epsilon <= 1300,
             "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", s->high - s->low);
-    TRY(NEW(ctx, &s->a, n, "weights"));
-    TRY(NEW(ctx, &s->b, m, "weights"));
-    TRY(frgi_take_weights(ctx, a, n, "a", s->a, &sum_a));
-    TRY(frgi_take_weights(ctx, b, m, "b", s->b, &sum_b));
+    TRY(take_side(ctx, a, n, "a", &s->a, &sum_a));
+    TRY(take_side(ctx, b, m, "b", &s->b, &sum_b));
     const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
     REQUIRE(ctx, s->o.mass < fmin(sum_a, sum_b) * (1 + 1e-12),
             "mass is %g, the weights sum to %g and %g", s->o.mass, sum_a, sum_b);
@@ -305,9 +314,27 @@ frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array c
                               b, o);
 }
 
+frg_status frg_sinkhorn_create_arrays(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
+                                      const frg_array *a, const frg_array *b,
+                                      const frg_sinkhorn_opts *o)
+{
+    REQUIRE(ctx, ctx && out, "frg_sinkhorn_create_arrays takes a place and a context");
+    return frgi_sinkhorn_open_arrays(out, ctx, (frgi_sinkhorn_place){.dev = frgi_device_of(ctx)},
+                                     cost, a, b, o);
+}
+
 frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhorn_place where,
                               frg_array cost, const double *a, const double *b,
                               const frg_sinkhorn_opts *o)
+{
+    const frg_array of_a = frg_vector((void *)(uintptr_t)a, FRG_F64, cost.shape[0]),
+                    of_b = frg_vector((void *)(uintptr_t)b, FRG_F64, cost.shape[1]);
+    return frgi_sinkhorn_open_arrays(out, ctx, where, cost, a ? &of_a : NULL, b ? &of_b : NULL, o);
+}
+
+frg_status frgi_sinkhorn_open_arrays(frg_sinkhorn **out, frg_context *ctx,
+                                     frgi_sinkhorn_place where, frg_array cost, const frg_array *a,
+                                     const frg_array *b, const frg_sinkhorn_opts *o)
 {
     REQUIRE(ctx, out, "out is NULL");
     *out = NULL;
@@ -326,6 +353,8 @@ frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhor
     TRY(NEW0(ctx, &s, 1, "a Sinkhorn solver"));
     s->ctx = ctx;
     s->cost = cost;
+    s->counts_on = where.dev;
+    const frgi_device_counts before = frgi_device_since(where.dev, (frgi_device_counts){0});
     frg_sinkhorn_defaults(&s->o, sizeof s->o);
     frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     if (status >= 0) {
@@ -338,6 +367,7 @@ frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhor
         frg_sinkhorn_destroy(s);
         return status;
     }
+    s->counted = frgi_device_since(where.dev, before);
     s->report.build_seconds = frgi_seconds() - begin;
     *out = s;
     return FRG_OK;
@@ -390,6 +420,29 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
     s->t.k = k;
     DROP(s->ctx, &F);
     return FRG_OK;
+}
+
+frg_status frg_sinkhorn_start_arrays(frg_sinkhorn *s, const frg_array *f, const frg_array *g)
+{
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
+    const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
+    const frgi_device_counts before = frgi_device_since(s->counts_on, (frgi_device_counts){0});
+    double *both;
+    TRY(NEW(s->ctx, &both, n + m, "potentials to start from"));
+    frg_status status = f ? frgi_vector_get(s->ctx, f, "f", n, both) : FRG_OK;
+    if (status >= 0 && g) {
+        status = frgi_vector_get(s->ctx, g, "g", m, both + n);
+    }
+    if (status >= 0) {
+        status = frg_sinkhorn_start(s, f ? both : NULL, g ? both + n : NULL);
+    }
+    const frgi_device_counts since = frgi_device_since(s->counts_on, before);
+    s->counted.waits += since.waits;
+    s->counted.bytes_out += since.bytes_out;
+    DROP(s->ctx, &both);
+    return status;
 }
 
 static bool reduced(const frg_sinkhorn *s)
@@ -592,9 +645,22 @@ static frg_status finish_to_tol(frg_sinkhorn *s, frg_status status)
     return status;
 }
 
+/** What a device has counted since `before`, and until the run began. */
+static void report_counts(frg_sinkhorn *s, frgi_device_counts before)
+{
+    const frgi_device_counts since = frgi_device_since(s->counts_on, before), *const had =
+                                                                                  &s->counted;
+    frg_sinkhorn_report *const r = &s->report;
+    r->device_launches = had->launches + since.launches;
+    r->device_waits = had->waits + since.waits;
+    r->device_bytes_in = had->bytes_in + since.bytes_in;
+    r->device_bytes_out = had->bytes_out + since.bytes_out;
+}
+
 frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
 {
     const double begin = frgi_seconds();
+    const frgi_device_counts before = frgi_device_since(s->counts_on, (frgi_device_counts){0});
     frg_status status = passes(s);
     const double solved = frgi_seconds();
     double error = s->t.last.error;
@@ -613,6 +679,7 @@ frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
     s->report.polish_seconds = end - solved;
     s->report.total_seconds = s->report.build_seconds + end - begin;
     s->report.bytes_read = s->t.bytes;
+    report_counts(s, before);
     if (info) {
         *info = (frg_info){.status = status,
                            .iterations = s->t.passes,
@@ -674,4 +741,24 @@ frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g)
         }
     }
     return FRG_OK;
+}
+
+frg_status frg_sinkhorn_potentials_arrays(const frg_sinkhorn *s, const frg_array *f,
+                                          const frg_array *g)
+{
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
+    const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
+    double *both;
+    TRY(NEW(s->ctx, &both, n + m, "potentials"));
+    frg_status status = frg_sinkhorn_potentials(s, both, both + n);
+    if (status >= 0 && f) {
+        status = frgi_vector_put(s->ctx, f, "f", n, both);
+    }
+    if (status >= 0 && g) {
+        status = frgi_vector_put(s->ctx, g, "g", m, both + n);
+    }
+    DROP(s->ctx, &both);
+    return status;
 }

@@ -27,6 +27,8 @@ struct frg_sinkhorn {
     double *a, *b;
     double low, high;             /* of the costs */
     frgi_sinkhorn_device *device; /* NULL: the host */
+    frgi_device *counts_on;       /* the device whose counts the report has, or NULL */
+    frgi_device_counts counted;   /* while it was made and given potentials to start from */
 };
 
 /** Where a solver computes. */
@@ -41,6 +43,11 @@ FRG_MUST_USE frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx,
                                            frgi_sinkhorn_place where, frg_array cost,
                                            const double *a, const double *b,
                                            const frg_sinkhorn_opts *o);
+/** frg_sinkhorn_create_arrays there. */
+FRG_MUST_USE frg_status frgi_sinkhorn_open_arrays(frg_sinkhorn **out, frg_context *ctx,
+                                                  frgi_sinkhorn_place where, frg_array cost,
+                                                  const frg_array *a, const frg_array *b,
+                                                  const frg_sinkhorn_opts *o);
 
 /** E_DEVICE_STEP, by name, for what does not run on a device. */
 FRG_MUST_USE frg_status frgi_sinkhorn_device_check(const frg_sinkhorn *s, frgi_device *dev);
