@@ -3,6 +3,7 @@
 #ifndef FOURGE_DRIVER_BODIES_H
 #define FOURGE_DRIVER_BODIES_H
 
+#include "align_bodies.h"
 #include "caller_bodies.h"
 #include "device_bodies.h"
 #include "driver.h"
@@ -279,6 +280,63 @@ static void sinkhorn_in_place(void)
         sinkhorn_in_place_on(driven);
         check_clean("transport in place");
     }
+}
+
+static void alignments_in_place(void)
+{
+    if (with_driver()) {
+        align_in_place_on(driven, true);
+        check_clean("alignments in place");
+    }
+}
+
+/** Opening an alignment of the caller's distances whose k-th call fails; was there one? */
+static bool kth_call_of_opening_fails(const caller *c, const align_sides *s, int64_t k,
+                                      int64_t *refused)
+{
+    frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
+    const frgi_program *p;
+    frg_gw *gw = NULL;
+    frg_context *ctx = caller_context(c);
+    if (!ctx)
+        return false;
+    const frgi_gw_place where = {.dev = frgi_device_of(ctx)};
+    o.linear_weight = 0.25;
+    for (int type = 0; type < FRGI_TYPES; type++)
+        CHECK_OK(ctx, frgi_device_load(where.dev, &frgi_kernels_gw, type, &p));
+    const int64_t before = driver->objects;
+    const size_t held = driver->held, bytes = frg_bytes_held(ctx);
+    driver->calls = 0;
+    driver->fail_at = k;
+    driver->fail_with = driver_errors[k % 2];
+    const frg_status status = open_alignment(&gw, ctx, where, s, &o);
+    const bool reached = driver->calls >= k;
+    frg_gw_destroy(gw);
+    driver->fail_at = 0;
+    *refused += status < 0;
+    CHECK_INT(driver->objects, before);
+    CHECK(driver->held == held && frg_bytes_held(ctx) == bytes);
+    frg_context_destroy(ctx);
+    return reached;
+}
+
+static void each_call_of_opening_fails(void)
+{
+    caller c;
+    int64_t k = 0, refused = 0;
+    if (!with_driver() || !caller_open(&c, driven))
+        return;
+    draw_alignment();
+    align_sides s = sides_here(false);
+    s.fused = true;
+    move_sides(&c, &s);
+    do
+        k++;
+    while (kth_call_of_opening_fails(&c, &s, k, &refused));
+    CHECK_SAYS(refused > k / 2 && k > 40, "%" PRId64 " of %" PRId64 " were told", refused, k);
+    free_sides(&c, &s);
+    caller_close(&c);
+    check_clean("alignments in place, with a call that failed");
 }
 
 enum { SMALL_ROWS = 5, SMALL_COLUMNS = 6, SMALL = SMALL_ROWS * SMALL_COLUMNS };

@@ -473,7 +473,14 @@ typedef enum {
  *  f64; graph: for FRG_GW_DISTANCE_GRAPH, not directed (E_UNSUPPORTED); weights: n f64 or NULL:
  *  uniform. Where marginals hold, sums that are given are to be equal (to 1e-6, else E_MARGINAL),
  *  and are normalised to 1 (W_TOTALS where they are not 1).  Borrowed until create returns (graphs:
- *  as long as the solver). */
+ *  as long as the solver).
+ *
+ *  Data may lie on the context's device (frg_array.device).  Distances stay there: they are looked
+ *  at and (C + C') / 2 is written there, n^2 floats; the host has sums over rows, and the rows that
+ *  its own steps ask for, cache_rows of them kept (of the mode vertex and the verdict of small
+ *  problems all of them).  Points are copied to the host, n d numbers, as they are when they go
+ *  there from it.  The report's device_bytes_out has all of it.  Weights are the host's
+ *  (frg_array_get). */
 typedef struct {
     const frg_array *data;  /* points or distances; NULL with a graph */
     const frg_graph *graph; /* NULL without one */
@@ -671,12 +678,15 @@ FRG_API void frg_gw_give(frg_gw_opts *o, const char *option);
  *  effect).  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while distances were made; *out is there, and
  *  its run says the same and makes no plan. Errors: E_SHAPE, E_DTYPE, E_NOT_FINITE, E_DISTANCE,
  *  E_GRAPH, E_MARGINAL, each with its place, E_OPTION, E_ARG, E_UNSUPPORTED for options that do not
- *  go together, E_MEMORY, E_DEVICE_STEP for what does not run on the context's device.  Each side
- *  has at most 2^31 - 2 points. */
+ *  go together, E_MEMORY, E_DEVICE_STEP for what does not run on the context's device, dtype f64
+ *  with distances that lie there among it.  Each side has at most 2^31 - 2 points.  A linear cost
+ *  on the context's device is copied to the host, which checks and scales it: n m numbers, counted
+ *  in device_bytes_out; E_DEVICE_HANDLE for an array on another device. */
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x,
                                               frg_gw_side y, const frg_array *linear,
                                               const frg_gw_opts *o);
-/** Start from a plan (n x m, f64 or f32, >= 0), which is scaled to mass 1.  With a rank it is
+/** Start from a plan (n x m, f64 or f32, >= 0; one on the context's device is copied from there),
+ *  which is scaled to mass 1.  With a rank it is
  *  factored first, its components the `rank` farthest points of the smaller side and what is
  *  nearest to each.  Entries below 0 by no more than rounding, 4096 roundings of the largest entry
  *  in f64 and 16 in f32, are zeros.  Errors: E_SHAPE, E_MARGINAL; E_UNSUPPORTED where no steps are

@@ -68,6 +68,18 @@ enum {
 /** Of eight rows of costs as they are given. */
 enum { SK_SEEN_LEAST, SK_SEEN_MOST, SK_SEEN_BAD, SK_SEEN_COUNT };
 
+/** Of a row of distances as they are given; FAR of what becomes of them. */
+enum {
+    LV_SEEN_BAD,  /* the first column that is no distance, or n */
+    LV_SEEN_MOST, /* the largest finite one */
+    LV_SEEN_GAP,  /* |x_ik - x_ki| at most */
+    LV_SEEN_DIAGONAL,
+    LV_SEEN_FAR, /* the largest finite one of (x_ik + x_ki) / 2 as a float */
+    LV_SEEN_CUT, /* 1: some are infinite */
+    LV_SEEN_SUM, /* sum_k (k + 1) of these, without the infinite ones: tells data apart */
+    LV_SEEN_COUNT
+};
+
 /** Numbers of a state; slot 0 or 1. */
 enum {
     SKS_ERROR,     /* of the last pass that was looked at */

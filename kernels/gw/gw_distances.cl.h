@@ -10,7 +10,56 @@
  * A length is the least sum along a path, added from the source on.  Sums of floats never fall when
  * a term is replaced by a larger one, so that what the iteration ends at does not depend on its
  * order: the lengths have the bits of any other search that adds in that order.
+ *
+ *     a matrix     (x_ik + x_ki) / 2 of the caller's, in either type and with any strides
  */
+
+/** An element of distances in either type. */
+FUNCTION wide level_element(GLOBAL const void *x, i32 floats, i64 at)
+{
+    return floats ? (wide)((GLOBAL const float *)x)[at] : ((GLOBAL const wide *)x)[at];
+}
+
+/** all[i n + k] <- (x_ik + x_ki) / 2, and what is seen of row i (LV_SEEN_...), a row a group.  A
+ *  distance is from 0 to `largest`, or `infinite`. */
+KERNEL void level_given(ITEM GLOBAL real *all, GLOBAL wide *seen, GLOBAL const real *x, i32 floats,
+                        i64 n, i64 down, i64 right, wide largest, wide infinite)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    const i64 i = GID0;
+    GLOBAL wide *const of = seen + i * LV_SEEN_COUNT;
+    wide bad = (wide)n, most = 0, gap = 0, diagonal = 0, far = 0, cut = 0, sum = 0;
+    for (i64 k = LID0; k < n; k += LSIZE0) {
+        const wide one = level_element(x, floats, i * down + k * right);
+        const wide other = level_element(x, floats, k * down + i * right);
+        const real mean = (real)(W(0.5) * (one + other));
+        const int good = one >= W(0) && (one <= largest || one >= infinite);
+        bad = good ? bad : FMIN(bad, (wide)k);
+        most = one < infinite ? FMAX(most, one) : most;
+        gap = one < infinite ? FMAX(gap, FABS(one - other)) : gap;
+        diagonal = k == i ? one : diagonal;
+        far = (wide)mean < infinite ? FMAX(far, (wide)mean) : far;
+        cut = (wide)mean < infinite ? cut : W(1);
+        sum += (wide)mean < infinite ? (wide)(k + 1) * (wide)mean : W(0);
+        all[i * n + k] = mean;
+    }
+    bad = group_min_wide(bad, room);
+    most = group_max_wide(most, room);
+    gap = group_max_wide(gap, room);
+    diagonal = group_max_wide(diagonal, room);
+    far = group_max_wide(far, room);
+    cut = group_max_wide(cut, room);
+    sum = group_sum_wide(sum, room);
+    if (LID0 == 0) {
+        of[LV_SEEN_BAD] = bad;
+        of[LV_SEEN_MOST] = most;
+        of[LV_SEEN_GAP] = gap;
+        of[LV_SEEN_DIAGONAL] = diagonal;
+        of[LV_SEEN_FAR] = far;
+        of[LV_SEEN_CUT] = cut;
+        of[LV_SEEN_SUM] = sum;
+    }
+}
 
 /** Distances between points, scaled: all[k n + i] = scale |z_i - z_k|, a row a group. */
 KERNEL void level_distances(ITEM GLOBAL real *all, GLOBAL const real *points, i64 n, i64 d,

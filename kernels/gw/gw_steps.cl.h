@@ -571,20 +571,32 @@ KERNEL void level_column_sums(ITEM GLOBAL real *out, GLOBAL const real *plan, i6
     }
 }
 
-/** out[i] <- sum_k C_ik^2 w_k, a row a group. */
+/** out[i] <- sum_k C_ik^2 w_k, or sum_k C_ik w_k, a row a group. */
+FUNCTION void level_row_sum(GLOBAL real *out, GLOBAL const float *all, GLOBAL const real *w, i64 n,
+                            i64 row, int squared, LOCAL real *room)
+{
+    real sum = 0;
+    for (i64 k = LID0; k < n; k += LSIZE0) {
+        const real c = (real)all[row * n + k];
+        sum += (squared ? c * c : c) * w[k];
+    }
+    sum = group_sum_real(sum, room);
+    if (LID0 == 0) {
+        out[row] = sum;
+    }
+}
+
 KERNEL void level_squares(ITEM GLOBAL real *out, GLOBAL const float *all, GLOBAL const real *w,
                           i64 n)
 {
     LOCAL_MEM(real, room, GROUP_MOST);
-    real sum = 0;
-    for (i64 k = LID0; k < n; k += LSIZE0) {
-        const real c = (real)all[GID0 * n + k];
-        sum += c * c * w[k];
-    }
-    sum = group_sum_real(sum, room);
-    if (LID0 == 0) {
-        out[GID0] = sum;
-    }
+    level_row_sum(out, all, w, n, GID0, 1, room);
+}
+
+KERNEL void level_sums(ITEM GLOBAL real *out, GLOBAL const float *all, GLOBAL const real *w, i64 n)
+{
+    LOCAL_MEM(real, room, GROUP_MOST);
+    level_row_sum(out, all, w, n, GID0, 0, room);
 }
 
 /* ---- the mode vertex: costs of a plan that is a list ----------------------------------------- */

@@ -462,6 +462,10 @@ void *ext_values(ext_held *h, PyObject *object, const char *name, int writable, 
                      (long long)got, a->ndim == 1 ? "" : " axes");
         return NULL;
     }
+    if (a->device.kind != FRG_CPU) {
+        PyErr_Format(PyExc_TypeError, "%s: expected values in host memory", name);
+        return NULL;
+    }
     if (a->dtype != dtype || (n > 1 && a->stride[0] != 1)) {
         PyErr_Format(PyExc_ValueError, "%s: expected %lld contiguous values of type %s", name,
                      (long long)n, frg_dtype_name(dtype));

@@ -64,23 +64,62 @@ def _share(w: Any, name: str) -> Any:
     return w / total if 0 < total < np.inf else w
 
 
-def _pair(potentials: tuple[Any, Any], name: str, n: int, m: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    f, g = potentials
-    return _vector(f, f"{name}: f", n, "potentials"), _vector(g, f"{name}: g", m, "potentials")
+def _beside(context_: Any, other: Any, there: Any, name: str, whose: str = "the cost") -> Any:
+    """The view of an array on the device of `other`, once its own queue has come so far; of one of another place a refusal."""
+    view = there.within(other, name, whose)
+    if there.stream != other.stream:
+        with _there.behind(context_, there):
+            pass
+    return view
 
 
-def _beside(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
-    """A vector for a solver: float64 in host memory, or the view of one on the device of the cost, once its own queue has come so far."""
+def _vector_beside(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
+    """A vector for a solver: float64 in host memory, or the view of one on the device of the cost."""
     there = _there.find(v, name)
     if there is None:
         return _vector(v, name, n, what)
     if there.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
-    view = there.within(cost, name)
-    if there.stream != cost.stream:
-        with _there.behind(context_, there):
-            pass
-    return view
+    return _beside(context_, cost, there, name)
+
+
+class _Sides:
+    """What an alignment is given on a device: `first`, the side whose queue the work is in; None where both are in host memory."""
+
+    def __init__(self, x: Any, y: Any, options: dict[str, Any], progress: Any):
+        self.found = {name: _there.find(v, name) for name, v in (("x", x), ("y", y)) if not isinstance(v, Graph)}
+        self.whose, self.first = next(((k, t) for k, t in self.found.items() if t is not None), ("x", None))
+        self.context = context(options, progress) if self.first is None else _there.context(self.first, self.whose, options, progress)
+        self.fetched = [0, 0]  # vectors, bytes
+
+    def matrix(self, v: Any, name: str) -> Any:
+        """A matrix in host memory, or the view of one on the device; a vector is a column."""
+        there = self.found[name] if name in self.found else _there.find(v, name)
+        if there is None:
+            return _matrix(v, name)
+        if len(there.shape) not in (1, 2):
+            raise errors.BadArgument(f"{name}: expected a matrix, got shape {there.shape}")
+        view = there.view if there is self.first else _beside(self.context, self.first, there, name, self.whose)
+        return (*view[:5], (*view[5], 1)[:2], (*view[6], 1)[:2], view[7])
+
+    def vector(self, v: Any, name: str, n: int, what: str) -> np.ndarray | None:
+        """A vector in host memory, of one on the device a copy, which is counted."""
+        there = _there.find(v, name)
+        if there is None:
+            return _vector(v, name, n, what)
+        if there.shape != (n,):
+            raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
+        out, view = np.empty(n), there.within(self.first, name, self.whose)
+        with _there.behind(self.context, there):
+            self.context.get(view, out)
+        self.fetched = [self.fetched[0] + 1, self.fetched[1] + n * np.dtype(view[4]).itemsize]
+        return out
+
+    def count(self, report: Report) -> Report:
+        """The copies of vectors in the report's counts."""
+        report["device_waits"] += self.fetched[0]
+        report["device_bytes_out"] += self.fetched[1]
+        return report
 
 
 def _is_tensor(x: Any) -> bool:
@@ -466,7 +505,7 @@ def _run(solver: Any, context_: Any) -> Report:
     return Report(report, found, _MOVED)
 
 
-def _side(x: Any, name: str) -> tuple[Any, int]:
+def _side(x: Any, name: str, sides: _Sides) -> tuple[Any, int]:
     if isinstance(x, Graph):
         return x._graph, x.report["n"]
     if hasattr(x, "tocsr"):
@@ -474,8 +513,8 @@ def _side(x: Any, name: str) -> tuple[Any, int]:
             raise errors.BadArgument(f"{name}: a sparse matrix holds the lengths of a graph, n x n, got {x.shape}; of points give "
                                      f"{name}.toarray()")
         return (g := Graph.of(x))._graph, g.report["n"]
-    x = _matrix(x, name)
-    return x, len(x)
+    x = sides.matrix(x, name)
+    return x, x[5][0] if isinstance(x, tuple) else len(x)
 
 
 @_options.takes(_options.Align, "context", "gw")
@@ -488,7 +527,10 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     Parameters
     ----------
     x, y : (n, d) and (m, e) arrays, :class:`Graph` objects, or SciPy sparse matrices of lengths
-        float32 and float64 are taken as they are; with ``distance="matrix"`` they are the distances.
+        float32 and float64 are taken as they are; with ``distance="matrix"`` they are the distances.  Arrays on a device, as
+        :func:`transport` takes them, are computed with there: distances stay where they are, and the host gets the rows that it asks
+        for; points, linear, start, a, b and potentials may lie there, too, and are copied from there once.
+        ``device_bytes_out`` has every copy.  Plan and potentials are arrays of NumPy.
     a, b : (n,) and (m,) weights, optional
         Uniform without; normalised to sum 1 where the marginals are not relaxed.
     linear : (n, m) array, optional
@@ -542,28 +584,32 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.
     """
     _options.check(align, options)
-    (source, n), (target, m) = _side(x, "x"), _side(y, "y")
+    sides = _Sides(x, y, options, progress)  # type: ignore[arg-type]
+    (source, n), (target, m) = _side(x, "x", sides), _side(y, "y", sides)
     graphs = isinstance(source, _fourge.Graph), isinstance(target, _fourge.Graph)
     if graphs[0] != graphs[1]:
         raise errors.BadArgument("x and y: expected two graphs or two arrays, got one of each")
     if graphs[0]:
         options = {"distance": "graph", **options}
-    c = context(options, progress)
-    cost = None if linear is None else _matrix(linear, "linear")
-    solver = _fourge.Gw(c, source, target, _weights(a, "a", n), _weights(b, "b", m), cost, options)
-    if start is not None:
-        solver.start(_matrix(start, "start"))
-    if potentials is not None:
-        solver.start_potentials(*_pair(potentials, "potentials", n, m))
-    if resume is True:
-        if checkpoint is None:
-            raise errors.BadArgument("resume=True takes a checkpoint to go on from")
-        resume = checkpoint if path.exists(checkpoint) else False
-    if resume is not False:
-        solver.resume(fsdecode(resume))  # type: ignore[arg-type]
-    if checkpoint is not None:
-        solver.keep(fsdecode(checkpoint), float(checkpoint_every))
-    return Alignment(solver, _run(solver, c))
+    weights = sides.vector(a, "a", n, "weights"), sides.vector(b, "b", m, "weights")
+    f, g = (None, None) if potentials is None else potentials
+    f, g = sides.vector(f, "potentials: f", n, "potentials"), sides.vector(g, "potentials: g", m, "potentials")
+    cost, plan = (None if v is None else sides.matrix(v, name) for v, name in ((linear, "linear"), (start, "start")))
+    with _there.behind(sides.context, sides.first):
+        solver = _fourge.Gw(sides.context, source, target, *weights, cost, options)
+        if plan is not None:
+            solver.start(plan)
+        if potentials is not None:
+            solver.start_potentials(f, g)
+        if resume is True:
+            if checkpoint is None:
+                raise errors.BadArgument("resume=True takes a checkpoint to go on from")
+            resume = checkpoint if path.exists(checkpoint) else False
+        if resume is not False:
+            solver.resume(fsdecode(resume))  # type: ignore[arg-type]
+        if checkpoint is not None:
+            solver.keep(fsdecode(checkpoint), float(checkpoint_every))
+        return Alignment(solver, sides.count(_run(solver, sides.context)))
 
 
 @_options.takes(_options.Transport, "context", "sinkhorn")
@@ -592,9 +638,9 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     else:
         raise errors.BadArgument(f"cost: expected a matrix, got shape {there.shape}")
     n, m = cost.shape if there is None else there.shape
-    a, b = _beside(c, there, a, "a", n, "weights"), _beside(c, there, b, "b", m, "weights")
+    a, b = _vector_beside(c, there, a, "a", n, "weights"), _vector_beside(c, there, b, "b", m, "weights")
     f, g = (None, None) if start is None else start
-    f, g = _beside(c, there, f, "start: f", n, "potentials"), _beside(c, there, g, "start: g", m, "potentials")
+    f, g = _vector_beside(c, there, f, "start: f", n, "potentials"), _vector_beside(c, there, g, "start: g", m, "potentials")
     with _there.behind(c, there):
         solver = _fourge.Sinkhorn(c, cost if there is None else there.view, a, b, options)
         if start is not None:
@@ -779,6 +825,11 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     _not_done("verbose_every", verbose_every, (20,), "verbose=True shows a bar, which moves by itself")
     if options.get("device") is not None:
         options["device"] = str(options["device"])  # a torch.device, too
+    for name, v in (("X_source", X_source), ("X_target", X_target), ("dist_source", dist_source), ("dist_target", dist_target), ("p", p),
+                    ("q", q), ("C_linear", C_linear), ("T_init", T_init)):
+        if v is not None and (there := _there.find(v, name)) is not None:
+            raise TypeError(f"{name} lies on {there.device}, and the tensor that is returned would lie in host memory: give a copy there, as "
+                            ".cpu() and .get() make it, or take fourge.gw.align, which reads it in place")
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")
     if kind != other:

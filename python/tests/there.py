@@ -178,6 +178,53 @@ def solved(driver, kind):
     raises(errors.BadArgument, "and the cost in host memory", again.plan, out=place(driver, np.zeros((N, M)), kind))
 
 
+def aligned(driver, kind):
+    """Distances and points in place: the plan of copies, and the counts tell what went over."""
+    with warnings.catch_warnings():  # random distances have many plans as good
+        warnings.simplefilter("ignore", errors.NotConverged)
+        aligned_quietly(driver, kind)
+
+
+def aligned_quietly(driver, kind):
+    rng = np.random.default_rng(9)
+    n, m = 16, 32  # weights of powers of two, distances of 2^-10: sums are exact in any order, and plans equal to the bit
+    x, y = (np.floor(4096 * rng.random((k, k))) / 1024 for k in (n, m))
+    x, y = (np.triu(d, 1) + np.triu(d, 1).T for d in (x, y))
+    x[0, 1] = x[1, 0] = y[0, 1] = y[1, 0] = 4
+    y = y.astype(np.float32)
+    linear, start = np.floor(1024 * rng.random((n, m))) / 1024, rng.random((n, m))
+    a, b = np.full(n, 1 / n), np.full(m, 1 / m)
+    options = {"distance": "matrix", "mode": "sampled", "epsilon": 0.1, "max_iter": 3, "min_iter": 3, "n_start": 1, "linear_weight": 0.25}
+    own = gw.align(x, y, a=a, b=b, linear=linear, start=start, device=driver.kind, **options)
+    there = gw.align(place(driver, np.asfortranarray(x), kind), place(driver, y, kind), a=place(driver, a, kind), b=b,
+                     linear=place(driver, linear, kind), start=place(driver, start, kind), **options)
+    mixed = gw.align(x, place(driver, y, kind), linear=linear, start=start, **options)
+    assert np.array_equal(there.plan(), own.plan()) and np.array_equal(mixed.plan(), own.plan())
+    assert own.report["energy"] == there.report["energy"] and np.array_equal(there.distances(1), y)
+    fewer = own.report["device_bytes_in"] - there.report["device_bytes_in"]
+    assert 4 * (n * n + m * m) >= fewer >= 4 * (n * n + m * m) - 64 * (n + m), fewer
+    f, g = own.potentials
+    plain = {**options, "linear_weight": 0}
+    one = gw.align(x, y, potentials=(f, g), device=driver.kind, **plain)
+    two = gw.align(place(driver, x, kind), place(driver, y, kind), potentials=(place(driver, f, kind), g), **plain)
+    assert np.array_equal(one.plan(), two.plan())
+    points = rng.random((n, 3)), rng.random(m)
+    options = {"distance": "euclidean", "mode": "sampled", "epsilon": 0.1, "max_iter": 3, "min_iter": 3, "n_start": 1}
+    own = gw.align(*points, device=driver.kind, **options)
+    there = gw.align(*(place(driver, p, kind) for p in points), **options)
+    assert np.array_equal(there.plan(), own.plan())
+    assert there.report["device_bytes_out"] - own.report["device_bytes_out"] == 8 * (3 * n + m)
+    on_it = place(driver, x, kind)
+    raises(errors.BadArgument, "linear lies on", gw.align, x, y, linear=place(driver, linear, kind))
+    raises(errors.BadArgument, "device='cpu'", gw.align, on_it, y, device="cpu")
+    raises(errors.BadArgument, f"a: expected {n} weights", gw.align, on_it, y, a=place(driver, b, kind))
+    raises(errors.BadArgument, "expected a matrix", gw.align, place(driver, np.ones((2, 2, 2)), kind), y)
+    raises(TypeError, "dist_source lies on", gw.sampled_gw, dist_source=on_it, dist_target=y)
+    raises(errors.Unsupported, "dtype f64 with the source distances", gw.align, on_it, y, distance="matrix", dtype="f64")
+    x[3, 5] = np.nan
+    raises(errors.BadData, "nan", gw.align, place(driver, x, kind), y, distance="matrix")
+
+
 def refused(driver, kind):
     cost = np.random.default_rng(6).random((N, M))
     there = place(driver, cost, kind)
@@ -202,6 +249,7 @@ def run(driver, kinds):
     warnings.simplefilter("error")
     for kind in kinds:
         solved(driver, kind)
+        aligned(driver, kind)
         refused(driver, kind)
     cost = np.random.default_rng(7).random((N, M))
     if driver.kind == "cuda":

@@ -173,10 +173,9 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
     return o->dtype == FRG_GW_DTYPE_F64 ? check_f64_options(ctx, o, linear) : FRG_OK;
 }
 
-static frg_status take_linear(frg_gw *s, const frg_array *a)
+static frg_status copy_linear(frg_gw *s, const frg_array *a)
 {
     frg_context *const ctx = s->ctx;
-    TRY(frgi_array_check(ctx, a, "linear", 2, 1u << FRG_F32 | 1u << FRG_F64));
     const int64_t n = s->x.n, m = s->y.n;
     if (a->shape[0] != n || a->shape[1] != m) {
         FAIL(ctx, E_SHAPE, "the linear cost is %lld x %lld, %lld x %lld is needed",
@@ -204,6 +203,17 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
         }
     }
     return FRG_OK;
+}
+
+static frg_status take_linear(frg_gw *s, const frg_array *a)
+{
+    frgi_given given;
+    frg_status status = frgi_given_open(&given, s->ctx, s->where.dev, a, "linear");
+    if (status >= 0) {
+        status = copy_linear(s, &given.here);
+    }
+    frgi_given_close(&given);
+    return status;
 }
 
 static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
@@ -425,7 +435,7 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
     frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     frg_gw_apply_preset(&s->o, s->o.preset);
     frgi_run_begins(ctx);
-    const frgi_device_counts before = frgi_gw_counts(s);
+    const frgi_device_counts before = frgi_device_since(where.dev, (frgi_device_counts){0});
     if (status >= 0) {
         status = open_all(s, &x, &y, linear);
     }
@@ -434,11 +444,7 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
         return status;
     }
     s->stopped = status;
-    const frgi_device_counts now = frgi_gw_counts(s);
-    s->opened = (frgi_device_counts){.launches = now.launches - before.launches,
-                                     .waits = now.waits - before.waits,
-                                     .bytes_in = now.bytes_in - before.bytes_in,
-                                     .bytes_out = now.bytes_out - before.bytes_out};
+    s->opened = frgi_device_since(where.dev, before);
     s->report.total_seconds = frgi_seconds() - begin;
     *out = s;
     return status;
@@ -510,13 +516,33 @@ static frg_status copy_plan(frg_context *ctx, const frg_array *plan, float *copy
     return FRG_OK;
 }
 
+static frg_status take_plan(frg_gw *s, const frg_array *plan)
+{
+    frg_context *const ctx = s->ctx;
+    const int64_t n = s->x.n, m = s->y.n;
+    if (plan->shape[0] != n || plan->shape[1] != m) {
+        FAIL(ctx, E_SHAPE, "the plan is %lld x %lld, %lld x %lld is needed",
+             (long long)plan->shape[0], (long long)plan->shape[1], (long long)n, (long long)m);
+    }
+    float *copy;
+    TRY(NEW(ctx, &copy, frgi_mul((size_t)n, (size_t)m), "a plan"));
+    const frg_status status = copy_plan(ctx, plan, copy);
+    if (status < 0) {
+        DROP(ctx, &copy);
+        return status;
+    }
+    DROP(ctx, &s->start);
+    s->start = copy;
+    s->level.initial.plan = copy;
+    return FRG_OK;
+}
+
 frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
 {
     if (!s) {
         return FRG_BAD_ARG;
     }
     frg_context *const ctx = s->ctx;
-    const int64_t n = s->x.n, m = s->y.n;
     if (s->stopped) {
         return s->stopped;
     }
@@ -538,22 +564,13 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
         FAIL(ctx, E_UNSUPPORTED,
              "a plan to start from with max_iter 0 and low rank: allow some steps");
     }
-    TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
-    if (plan.shape[0] != n || plan.shape[1] != m) {
-        FAIL(ctx, E_SHAPE, "the plan is %lld x %lld, %lld x %lld is needed",
-             (long long)plan.shape[0], (long long)plan.shape[1], (long long)n, (long long)m);
+    frgi_given given;
+    frg_status status = frgi_given_open(&given, ctx, s->where.dev, &plan, "plan");
+    if (status >= 0) {
+        status = take_plan(s, &given.here);
     }
-    float *copy;
-    TRY(NEW(ctx, &copy, frgi_mul((size_t)n, (size_t)m), "a plan"));
-    const frg_status status = copy_plan(ctx, &plan, copy);
-    if (status < 0) {
-        DROP(ctx, &copy);
-        return status;
-    }
-    DROP(ctx, &s->start);
-    s->start = copy;
-    s->level.initial.plan = copy;
-    return FRG_OK;
+    frgi_given_close(&given);
+    return status;
 }
 
 /** to <- potentials of a side without the row or column terms of L that exponents leave out. */

@@ -46,8 +46,6 @@ struct frg_gw {
 FRG_MUST_USE frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where,
                                      frg_gw_side x, frg_gw_side y, const frg_array *linear,
                                      const frg_gw_opts *o);
-/** What the device of the alignment has counted so far; 0 on the host. */
-frgi_device_counts frgi_gw_counts(const frg_gw *s);
 /** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the
  *  report; positive: stopped, with the best plan so far. */
 FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);

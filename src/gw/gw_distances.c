@@ -1,5 +1,6 @@
 /* gw_distances.c - distances inside one side where they are asked for: rows of a matrix, of
- * vectors, or of shortest paths in a bounded cache; sums over batches of them. */
+ * vectors, or of shortest paths and of a matrix on a device in a bounded cache; sums over batches
+ * of them. */
 #include "gw/gw_distances.h"
 
 #include <math.h>
@@ -74,7 +75,9 @@ static frg_status fetch(frgi_distances *d, const int32_t *nodes, int64_t count)
     TRY_TO(done, grow_cache(d, want > distinct ? want : distinct));
     TRY_TO(done, NEW(ctx, &rows, frgi_mul((size_t)absent, (size_t)d->n), "distances"));
     frg_paths_report report;
-    TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, NULL, &report));
+    TRY_TO(done, d->kind == FRGI_AWAY
+                     ? frgi_distances_rows_there(d, missing, absent, rows)
+                     : frgi_path_rows(d->graph, missing, absent, rows, d->n, NULL, &report));
     status = FRG_OK;
     for (int64_t r = 0; r < absent; r++) {
         const int64_t s = take_slot(d, needed);
@@ -137,6 +140,7 @@ static void panel_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, co
                           int64_t stride)
 {
     const int64_t length = last - first;
+    const bool scaled = d->all || d->kind == FRGI_AWAY;
     if (frgi_distances_euclidean(d) && !d->all) {
         const float *queries[FRGI_QUERIES];
         for (int r = 0; r < count; r++) {
@@ -151,10 +155,10 @@ static void panel_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, co
         }
         const float *const from = d->all                  ? d->all + nodes[r] * d->n
                                   : d->kind == FRGI_DENSE ? d->dense + (int64_t)nodes[r] * d->n
-                                  : d->kind == FRGI_ROWS
+                                  : frgi_distances_cached(d)
                                       ? d->cache + (int64_t)d->at[nodes[r]] * d->n
                                       : to;
-        ops->rescale(from + first, length, d->all ? 1 : d->scale, d->all ? 0 : d->beyond,
+        ops->rescale(from + first, length, scaled ? 1 : d->scale, scaled ? 0 : d->beyond,
                      means ? means + first : NULL, to + first);
     }
 }
@@ -162,7 +166,7 @@ static void panel_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, co
 frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes, int64_t count,
                                   const float *means, float *out, int64_t stride)
 {
-    if (d->kind == FRGI_ROWS) {
+    if (frgi_distances_cached(d)) {
         TRY(fetch(d, nodes, count));
     }
     const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
@@ -185,7 +189,7 @@ frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes, int64
             }
         }
     }
-    return d->kind == FRGI_ROWS ? shrink(d) : FRG_OK;
+    return frgi_distances_cached(d) ? shrink(d) : FRG_OK;
 }
 
 /** Vectors need the points of `to` alone. */
@@ -411,6 +415,9 @@ static void sum_squares(void *user, const frgi_row_batch *batch)
 frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out)
 {
     row_sums s = {.ctx = d->ctx, .w = w, .sums = out};
+    if (d->kind == FRGI_AWAY) {
+        return frgi_distances_sums_there(d, w, true, out);
+    }
     return frgi_distances_walk(d, w, d->n, sum_squares, &s);
 }
 
@@ -437,7 +444,14 @@ frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most
     row_sums s = {.ctx = d->ctx};
     frg_status status = FRG_OK;
     TRY_TO(done, NEW0(d->ctx, &s.sums, d->n, "means of distances"));
-    TRY_TO(done, frgi_distances_walk(d, w, most, sum_distances, &s));
+    if (d->kind == FRGI_AWAY && most >= d->n) {
+        TRY_TO(done, frgi_distances_sums_there(d, w, false, s.sums));
+        for (int64_t k = 0; k < d->n; k++) {
+            s.total += w[k];
+        }
+    } else {
+        TRY_TO(done, frgi_distances_walk(d, w, most, sum_distances, &s));
+    }
     for (int64_t i = 0; i < d->n; i++) {
         out[i] = (float)(s.sums[i] / s.total);
     }

@@ -10,7 +10,8 @@
 typedef enum {
     FRGI_DENSE,  /* n x n in memory */
     FRGI_VECTOR, /* |z_i - z_k|: landmark coordinates or points */
-    FRGI_ROWS    /* shortest paths, computed when asked for and cached */
+    FRGI_ROWS,   /* shortest paths, computed when asked for and cached */
+    FRGI_AWAY    /* n x n on the device; rows come over when asked for and are cached */
 } frgi_distance_kind;
 
 /** The machine beside the host that an alignment's distances are for. */
@@ -18,6 +19,9 @@ typedef struct {
     frgi_device *dev;    /* NULL: none */
     int group;           /* work-items, 0: the usual */
     frgi_buffer lengths; /* n x n, of all paths, until all distances are asked for */
+    frgi_buffer all;     /* AWAY: n x n floats, scaled, infinite ones filled */
+    bool cut;            /* AWAY: some were infinite */
+    uint64_t hash;       /* AWAY: of what was seen of the rows */
 } frgi_distances_there;
 
 typedef struct {
@@ -33,7 +37,7 @@ typedef struct {
     float *all;    /* n x n scaled distances of few vectors; NULL: from the points each time */
     const frg_graph *graph;
     frg_graph *own_graph;
-    /* ROWS: a ring of rows; at[v]: slot of node v, -1: not there */
+    /* ROWS, AWAY: a ring of rows; at[v]: slot of node v, -1: not there */
     float *cache;
     int32_t *at, *owner;
     int64_t capacity, slots, next;
@@ -50,6 +54,32 @@ static inline bool frgi_distances_euclidean(const frgi_distances *d)
 {
     return d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2;
 }
+
+/** Are rows fetched into the cache? */
+static inline bool frgi_distances_cached(const frgi_distances *d)
+{
+    return d->kind == FRGI_ROWS || d->kind == FRGI_AWAY;
+}
+
+/** Are all distances there, on the host or on the device? */
+static inline bool frgi_distances_whole(const frgi_distances *d)
+{
+    return d->kind == FRGI_DENSE || d->kind == FRGI_AWAY;
+}
+
+/** What is seen of a matrix of distances: the largest finite entry, of the diagonal, of
+ *  |x_ij - x_ji|. */
+typedef struct {
+    double most, diagonal, gap;
+} frgi_matrix_seen;
+/** E_SHAPE where it is not square. */
+FRG_MUST_USE frg_status frgi_matrix_square(frg_context *ctx, const frg_array *a, const char *name);
+/** E_DISTANCE for an entry x that is none. */
+FRG_MUST_USE frg_status frgi_matrix_refuse(frg_context *ctx, const char *name, int64_t i, int64_t j,
+                                           double x);
+/** Warnings; E_DISTANCE where all are too small. */
+FRG_MUST_USE frg_status frgi_matrix_judge(frg_context *ctx, const char *name,
+                                          const frgi_matrix_seen *seen);
 
 /** Checks and opens.  `name` ("source", "target") stands in messages.  Positive: stopped, without
  *  distances. */
@@ -114,8 +144,39 @@ FRG_MUST_USE frg_status frgi_distances_spread(frgi_distances *d, int64_t count, 
 FRG_MUST_USE frg_status frgi_distances_paths_there(frgi_distances *d);
 /** Drops that of them which is there. */
 void frgi_distances_forget_there(frgi_distances *d);
-/** to (n x n floats) <- all distances, scaled, infinite ones filled.  Positive: stopped. */
+/** to (n x n floats) <- from, scaled, infinite ones filled. */
+FRG_MUST_USE frg_status frgi_distances_rescale_there(const frgi_distances *d, frgi_buffer to,
+                                                     frgi_buffer from);
+/** Room for all distances: of the arena, or where they are. */
+frgi_buffer frgi_distances_take(const frgi_distances *d, frgi_device_arena *a);
+/** to, of frgi_distances_take <- all distances, scaled, infinite ones filled.  Positive:
+ *  stopped. */
 FRG_MUST_USE frg_status frgi_distances_all_there(frgi_distances *d, frgi_buffer to);
+
+/* ---- what the caller has on a device (gw_given_device.c) ---- */
+
+/** A matrix of the caller's for the host. */
+typedef struct {
+    frg_context *ctx;
+    frg_array here; /* as it was given, or a copy in its type, row by row */
+    char *copy;
+} frgi_given;
+/** dev: the alignment's, NULL: the host.  Errors: those of frgi_array_check and frgi_device_adopt.
+ *  To be closed, failed or not. */
+FRG_MUST_USE frg_status frgi_given_open(frgi_given *g, frg_context *ctx, frgi_device *dev,
+                                        const frg_array *a, const char *name);
+void frgi_given_close(frgi_given *g);
+/** AWAY: a matrix of distances of the caller's, looked at and copied there, not scaled yet. */
+FRG_MUST_USE frg_status frgi_distances_adopt(frgi_distances *d, const frg_array *a,
+                                             const char *name);
+/** AWAY: scaled and filled. */
+FRG_MUST_USE frg_status frgi_distances_scale_there(frgi_distances *d);
+/** AWAY: rows (count x n) <- those of the nodes. */
+FRG_MUST_USE frg_status frgi_distances_rows_there(const frgi_distances *d, const int32_t *nodes,
+                                                  int64_t count, float *rows);
+/** AWAY: out[i] <- sum_k C_ik w_k, or sum_k C_ik^2 w_k. */
+FRG_MUST_USE frg_status frgi_distances_sums_there(const frgi_distances *d, const double *w,
+                                                  bool squared, double *out);
 
 #pragma GCC visibility pop
 #endif

@@ -143,34 +143,45 @@ done:
     return status;
 }
 
-static frg_status rescale(const frgi_distances *d, const frgi_program *program, frgi_buffer to,
-                          frgi_buffer from)
+frg_status frgi_distances_rescale_there(const frgi_distances *d, frgi_buffer to, frgi_buffer from)
 {
     const int64_t count = d->n * d->n;
+    const frgi_program *program;
+    TRY(load(d, &program));
     return LAUNCH(d->there.dev, program, "level_rescale", (count + SK_NARROW - 1) / SK_NARROW, 1,
                   group_of(d), BUFFER(to), BUFFER(from), INT64(count), REAL((double)d->scale),
                   REAL((double)d->beyond), REAL((double)INFINITY));
+}
+
+frgi_buffer frgi_distances_take(const frgi_distances *d, frgi_device_arena *a)
+{
+    return d->kind == FRGI_AWAY
+               ? d->there.all
+               : frgi_device_take(a, frgi_mul((size_t)d->n, (size_t)d->n) * sizeof(float));
 }
 
 frg_status frgi_distances_all_there(frgi_distances *d, frgi_buffer to)
 {
     frgi_device *const dev = d->there.dev;
     const frgi_program *program;
-    TRY(load(d, &program));
+    if (d->kind == FRGI_AWAY) {
+        return FRG_OK;
+    }
     if (d->kind == FRGI_VECTOR) {
+        TRY(load(d, &program));
         return from_vectors(d, program, to);
     }
     if (d->kind == FRGI_ROWS) {
         const frg_status status = find_paths(d, to);
-        return status == FRG_OK ? rescale(d, program, to, to) : status;
+        return status == FRG_OK ? frgi_distances_rescale_there(d, to, to) : status;
     }
     if (d->there.lengths.handle) {
-        TRY(rescale(d, program, to, d->there.lengths));
+        TRY(frgi_distances_rescale_there(d, to, d->there.lengths));
         TRY(frgi_device_wait(dev));
         frgi_distances_forget_there(d);
         return FRG_OK;
     }
     TRY(frgi_device_put(dev, to, d->dense, to.bytes));
-    TRY(rescale(d, program, to, to));
+    TRY(frgi_distances_rescale_there(d, to, to));
     return frgi_device_wait(dev);
 }

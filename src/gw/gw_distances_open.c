@@ -67,48 +67,63 @@ static frg_status keep_exact(frgi_distances *d, const frg_array *a)
     return FRG_OK;
 }
 
+frg_status frgi_matrix_square(frg_context *ctx, const frg_array *a, const char *name)
+{
+    if (a->shape[1] != a->shape[0]) {
+        FAIL(ctx, E_SHAPE, "the %s distances are %lld x %lld, a square matrix is needed", name,
+             (long long)a->shape[0], (long long)a->shape[1]);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_matrix_refuse(frg_context *ctx, const char *name, int64_t i, int64_t j, double x)
+{
+    frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
+    FAIL(ctx, E_DISTANCE,
+         x > FRGI_LENGTH_MAX ? "a distance is %g: take a larger unit" : "a distance is %g", x);
+}
+
+frg_status frgi_matrix_judge(frg_context *ctx, const char *name, const frgi_matrix_seen *seen)
+{
+    if (seen->most > 0 && seen->most < 1 / FRGI_LENGTH_MAX) {
+        FAIL(ctx, E_DISTANCE,
+             "the %s distances are %g at most, too small for f32: take a smaller unit", name,
+             seen->most);
+    }
+    if (seen->diagonal > 1e-6 * seen->most) {
+        frgi_warn(ctx, W_DISTANCES, "the %s distances have up to %g on the diagonal", name,
+                  seen->diagonal);
+    }
+    if (seen->gap > 1e-5 * seen->most) {
+        frgi_warn(ctx, W_DISTANCES,
+                  "the %s distances are not symmetric (by up to %g): (C + C') / 2 is used", name,
+                  seen->gap);
+    }
+    return FRG_OK;
+}
+
 static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char *name)
 {
     frg_context *const ctx = d->ctx;
     d->n = a->shape[0];
-    if (a->shape[1] != d->n) {
-        FAIL(ctx, E_SHAPE, "the %s distances are %lld x %lld, a square matrix is needed", name,
-             (long long)d->n, (long long)a->shape[1]);
-    }
+    TRY(frgi_matrix_square(ctx, a, name));
     TRY(NEW(ctx, &d->dense, frgi_mul((size_t)d->n, (size_t)d->n), "distances"));
-    double diagonal = 0, gap = 0, most = 0;
+    frgi_matrix_seen seen = {0};
     for (int64_t i = 0; i < d->n; i++) {
         for (int64_t j = 0; j < d->n; j++) {
             const double x = frgi_array_get(a, i, j);
             if (!(x >= 0 && (x <= FRGI_LENGTH_MAX || isinf(x)))) {
-                frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
-                FAIL(ctx, E_DISTANCE,
-                     x > FRGI_LENGTH_MAX ? "a distance is %g: take a larger unit"
-                                         : "a distance is %g",
-                     x);
+                return frgi_matrix_refuse(ctx, name, i, j, x);
             }
-            most = x < (double)INFINITY ? fmax(most, x) : most;
-            gap = fmax(gap, isfinite(x) ? fabs(x - frgi_array_get(a, j, i)) : 0);
-            /* (C + C') / 2 of an asymmetric matrix, as the warning below says */
+            seen.most = x < (double)INFINITY ? fmax(seen.most, x) : seen.most;
+            seen.gap = fmax(seen.gap, isfinite(x) ? fabs(x - frgi_array_get(a, j, i)) : 0);
+            /* (C + C') / 2 of an asymmetric matrix, as the warning says */
             d->dense[i * d->n + j] = (float)(0.5 * (x + frgi_array_get(a, j, i)));
         }
-        diagonal = fmax(diagonal, frgi_array_get(a, i, i));
-    }
-    if (most > 0 && most < 1 / FRGI_LENGTH_MAX) {
-        FAIL(ctx, E_DISTANCE,
-             "the %s distances are %g at most, too small for f32: take a smaller unit", name, most);
-    }
-    if (diagonal > 1e-6 * most) {
-        frgi_warn(ctx, W_DISTANCES, "the %s distances have up to %g on the diagonal", name,
-                  diagonal);
-    }
-    if (gap > 1e-5 * most) {
-        frgi_warn(ctx, W_DISTANCES,
-                  "the %s distances are not symmetric (by up to %g): (C + C') / 2 is used", name,
-                  gap);
+        seen.diagonal = fmax(seen.diagonal, frgi_array_get(a, i, i));
     }
     d->kind = FRGI_DENSE;
-    return FRG_OK;
+    return frgi_matrix_judge(ctx, name, &seen);
 }
 
 static frg_status all_pairs(frgi_distances *d)
@@ -163,9 +178,9 @@ done:
     return status;
 }
 
-static frg_status open_cache(frgi_distances *d, int64_t rows)
+static frg_status open_cache(frgi_distances *d, frgi_distance_kind kind, int64_t rows)
 {
-    d->kind = FRGI_ROWS;
+    d->kind = kind;
     d->capacity = rows < d->n ? rows : d->n;
     d->capacity = d->capacity > 1 ? d->capacity : 1;
     TRY(NEW(d->ctx, &d->at, d->n, "the cache of distances"));
@@ -246,6 +261,8 @@ static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
     d->beyond = INFINITY;
     if (d->kind == FRGI_DENSE) {
         d->most = frgi_graph_ops_of(d->ctx)->farthest(d->dense, d->n * d->n, &cut);
+    } else if (d->kind == FRGI_AWAY) { /* which was looked at there */
+        cut = d->there.cut;
     } else {
         const bool all = o->mode == FRG_GW_EXACT;
         TRY(all ? all_rows(d, &cut) : two_sweeps(d, &cut));
@@ -300,6 +317,25 @@ static frg_status make_graph(frgi_distances *d, const frg_array *points, const f
     return status;
 }
 
+/** A matrix that lies on the device stays there. */
+static frg_status adopt_matrix(frgi_distances *d, const frg_array *a, const frg_gw_opts *o,
+                               const char *name)
+{
+    if (o->dtype == FRG_GW_DTYPE_F64) {
+        FAIL(d->ctx, E_DEVICE_STEP,
+             "align: dtype f64 with the %s distances on %s, whose linear problems are the host's: "
+             "give a copy in host memory",
+             name, frgi_device_name(d->there.dev));
+    }
+    TRY(frgi_distances_adopt(d, a, name));
+    return open_cache(d, FRGI_AWAY, o->cache_rows);
+}
+
+static bool is_away(const frg_array *a)
+{
+    return a && a->device.kind != FRG_CPU;
+}
+
 static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const frg_gw_opts *o,
                             const char *name)
 {
@@ -310,7 +346,8 @@ static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const fr
                                                             : FRG_GW_DISTANCE_PRECOMPUTED;
     }
     if (kind == FRG_GW_DISTANCE_MATRIX) {
-        return take_matrix(d, side->data, name);
+        return is_away(side->data) ? adopt_matrix(d, side->data, o, name)
+                                   : take_matrix(d, side->data, name);
     }
     if (kind == FRG_GW_DISTANCE_EUCLIDEAN) {
         TRY(take_points(d, side->data, name));
@@ -336,9 +373,31 @@ static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const fr
         return landmark_vectors(d, o->landmarks);
     }
     if (o->lazy && kind == FRG_GW_DISTANCE_PRECOMPUTED) {
-        return open_cache(d, d->n);
+        return open_cache(d, FRGI_ROWS, d->n);
     }
-    return kind == FRG_GW_DISTANCE_DIJKSTRA ? open_cache(d, o->cache_rows) : all_pairs(d);
+    return kind == FRG_GW_DISTANCE_DIJKSTRA ? open_cache(d, FRGI_ROWS, o->cache_rows)
+                                            : all_pairs(d);
+}
+
+/** Distances and their scale from points in host memory, a matrix or a graph. */
+static frg_status open_data(frgi_distances *d, const frg_gw_side *side, const frg_gw_opts *o,
+                            const char *name)
+{
+    const double begin = frgi_seconds();
+    frg_status status = open_kind(d, side, o, name);
+    status = status == FRG_OK ? find_scale(d, o) : status;
+    if (status != FRG_OK) {
+        return status;
+    }
+    if (d->kind == FRGI_AWAY) {
+        TRY(frgi_distances_scale_there(d));
+    }
+    TRY(find_all(d, o));
+    if (o->dtype == FRG_GW_DTYPE_F64) {
+        TRY(keep_exact(d, side->data));
+    }
+    d->seconds = frgi_seconds() - begin - d->graph_seconds;
+    return FRG_OK;
 }
 
 frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw_side *side,
@@ -371,24 +430,25 @@ frg_status frgi_distances_open_for(frgi_distances *d, frg_context *ctx, frgi_dev
             name, o->distance == FRG_GW_DISTANCE_MATRIX ? "matrix" : "euclidean",
             o->distance == FRG_GW_DISTANCE_MATRIX ? "a matrix of all distances" : "points");
     if (side->data) {
-        TRY(frgi_array_check(ctx, side->data, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
+        frg_array view = *side->data;
+        if (dev) {
+            view.device = (frg_device){FRG_CPU, 0}; /* which device it is, that one looks at */
+        }
+        TRY(frgi_array_check(ctx, &view, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
         const int64_t n = side->data->shape[0], width = side->data->shape[1];
         REQUIRE(ctx, n >= 1 && n < INT32_MAX && width >= 1,
                 "the %s data are %lld x %lld, 1 to 2^31 - 2 rows and at least 1 column are needed",
                 name, (long long)n, (long long)width);
     }
-    const double begin = frgi_seconds();
-    frg_status status = open_kind(d, side, o, name);
-    status = status == FRG_OK ? find_scale(d, o) : status;
-    if (status != FRG_OK) {
-        return status;
+    if (!is_away(side->data) || o->distance == FRG_GW_DISTANCE_MATRIX) {
+        return open_data(d, side, o, name);
     }
-    TRY(find_all(d, o));
-    if (o->dtype == FRG_GW_DTYPE_F64) {
-        TRY(keep_exact(d, side->data));
-    }
-    d->seconds = frgi_seconds() - begin - d->graph_seconds;
-    return FRG_OK;
+    frgi_given points;
+    frg_status status = frgi_given_open(&points, ctx, dev, side->data, name);
+    const frg_gw_side here = {&points.here, side->graph, side->weights};
+    status = status >= 0 ? open_data(d, &here, o, name) : status;
+    frgi_given_close(&points);
+    return status;
 }
 
 void frgi_distances_close(frgi_distances *d)
@@ -397,6 +457,9 @@ void frgi_distances_close(frgi_distances *d)
         return;
     }
     frgi_distances_forget_there(d);
+    if (d->kind == FRGI_AWAY) {
+        frgi_device_free(d->there.dev, &d->there.all);
+    }
     DROP(d->ctx, &d->dense);
     DROP(d->ctx, &d->points);
     DROP(d->ctx, &d->blocks);
@@ -414,6 +477,9 @@ uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed)
     const int64_t shape[3] = {(int64_t)d->kind, d->n, d->d};
     uint64_t h = frg_hash(seed, shape, sizeof shape);
     h = frg_hash(h + (uint64_t)d->metric, &d->scale, sizeof d->scale);
+    if (d->kind == FRGI_AWAY) {
+        return frg_hash(h, &d->there.hash, sizeof d->there.hash);
+    }
     if (d->kind != FRGI_ROWS) {
         const bool dense = d->kind == FRGI_DENSE;
         return frg_hash(h, dense ? d->dense : d->points,

@@ -48,8 +48,8 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
     frgi_level_device *const d = l->device;
     const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, rank = (size_t)l->product.rank,
                  room = (size_t)d->room, one = sizeof(float);
-    d->x = frgi_device_take(a, frgi_mul(n, n) * one);
-    d->y = frgi_device_take(a, frgi_mul(m, m) * one);
+    d->x = frgi_distances_take(l->x, a);
+    d->y = frgi_distances_take(l->y, a);
     d->of_pairs.mean_x = frgi_device_take(a, n * one);
     d->of_pairs.mean_y = frgi_device_take(a, m * one);
     d->of_pairs.rows_x = frgi_device_take(a, (rank + TERMS) * n * one);

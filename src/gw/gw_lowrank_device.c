@@ -92,8 +92,8 @@ static void layout_pairs(frgi_lowrank_device *d)
     frgi_pairs_there *const p = &d->pairs;
     const size_t n = (size_t)p->n, m = (size_t)p->m, one = sizeof(float),
                  places = (size_t)(p->other + p->count) * sizeof(int32_t);
-    p->x = frgi_device_take(a, frgi_mul(n, n) * one);
-    p->y = frgi_device_take(a, frgi_mul(m, m) * one);
+    p->x = frgi_distances_take(d->l->x, a);
+    p->y = frgi_distances_take(d->l->y, a);
     p->linear = d->l->linear ? frgi_device_take(a, frgi_mul(n, m) * one) : p->x;
     p->row = frgi_device_take(a, places);
     p->column = frgi_device_take(a, places);

@@ -125,8 +125,8 @@ static void no_cost(frgi_level *l)
 
 static frg_status means(frgi_level *l)
 {
-    const int64_t most_x = l->x->kind == FRGI_DENSE ? l->x->n : MEAN_POINTS,
-                  most_y = l->y->kind == FRGI_DENSE ? l->y->n : MEAN_POINTS;
+    const int64_t most_x = frgi_distances_whole(l->x) ? l->x->n : MEAN_POINTS,
+                  most_y = frgi_distances_whole(l->y) ? l->y->n : MEAN_POINTS;
     TRY(frgi_distances_means(l->x, l->a, most_x, l->product.means));
     return frgi_distances_means(l->y, l->b, most_y, l->product.means + l->x->n);
 }

@@ -415,7 +415,7 @@ static double objective_of(const frg_gw *s, const frgi_plan_sums *sums)
 /** Coordinates that a look at all distances of a side takes. */
 static double cost_of_all(const frgi_distances *d)
 {
-    const double each = d->kind == FRGI_DENSE    ? 1
+    const double each = frgi_distances_whole(d)  ? 1
                         : d->kind == FRGI_VECTOR ? (double)d->d
                                                  : (double)INFINITY;
     return each * (double)d->n * (double)d->n;
@@ -602,20 +602,16 @@ static frg_status run(frg_gw *s)
     return status;
 }
 
-frgi_device_counts frgi_gw_counts(const frg_gw *s)
-{
-    return s->where.dev ? *frgi_device_counted(s->where.dev) : (frgi_device_counts){0};
-}
-
 /** What a device has counted since `before`, and while the alignment was made. */
 static void report_counts(frg_gw *s, frgi_device_counts before)
 {
-    const frgi_device_counts now = frgi_gw_counts(s), *const opened = &s->opened;
+    const frgi_device_counts since = frgi_device_since(s->where.dev, before), *const opened =
+                                                                                  &s->opened;
     frg_gw_report *const r = &s->report;
-    r->device_launches = opened->launches + now.launches - before.launches;
-    r->device_waits = opened->waits + now.waits - before.waits;
-    r->device_bytes_in = opened->bytes_in + now.bytes_in - before.bytes_in;
-    r->device_bytes_out = opened->bytes_out + now.bytes_out - before.bytes_out;
+    r->device_launches = opened->launches + since.launches;
+    r->device_waits = opened->waits + since.waits;
+    r->device_bytes_in = opened->bytes_in + since.bytes_in;
+    r->device_bytes_out = opened->bytes_out + since.bytes_out;
 }
 
 /** The state that stopped runs leave, and none that was waiting for another kind of run. */
@@ -643,7 +639,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
         FAIL(s->ctx, E_DEVICE_STEP, "align: saving its state (a checkpoint) does not run on %s",
              frgi_device_name(s->where.dev));
     }
-    const frgi_device_counts before = frgi_gw_counts(s);
+    const frgi_device_counts before = frgi_device_since(s->where.dev, (frgi_device_counts){0});
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;

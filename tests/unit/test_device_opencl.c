@@ -192,6 +192,8 @@ static const test_case cases[] = {
     {"each_call_in_place_fails", each_call_in_place_fails},
     {"sinkhorn_in_place", sinkhorn_in_place},
     {"each_call_of_transport_fails", each_call_of_transport_fails},
+    {"alignments_in_place", alignments_in_place},
+    {"each_call_of_opening_fails", each_call_of_opening_fails},
     {"other_queues", other_queues},
     {"parts_of_buffers", parts_of_buffers},
     {"less_memory", less_memory},

@@ -28,6 +28,7 @@
  * (1 - alpha) delta + alpha times that.
  */
 
+#include "align_bodies.h"
 #include "cuda_driver.h"
 #include "devices.h"
 #include "fault.h"
@@ -1167,6 +1168,18 @@ static void faults(void)
     release(&p);
 }
 
+/** The caller's distances on the device, in its queue, at two sizes of a group. */
+static void in_place_opencl(void)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    const bool there = dev && frgi_device_is(dev)->f64;
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    if (there)
+        align_in_place_on((frg_device){kind_asked(), 0}, false);
+}
+
 static const test_case cases[] = {{"parity", parity},
                                   {"parity on OpenCL", parity_opencl},
                                   {"paths", paths},
@@ -1190,6 +1203,7 @@ static const test_case cases[] = {{"parity", parity},
                                   {"bits on OpenCL", bits_opencl},
                                   {"small groups on OpenCL", small_groups},
                                   {"starts", starts},
+                                  {"in place on OpenCL", in_place_opencl},
                                   {"refused", refused},
                                   {"each call of CUDA's driver fails", each_call_fails},
                                   {"faults", faults}};
