@@ -166,6 +166,7 @@ static void same_as_copied(frg_context *ctx, const caller *c, frg_array here, fr
     CHECK_BITS(placed.f, copied.f, sizeof copied.f);
     CHECK_BITS(placed.g, copied.g, sizeof copied.g);
     CHECK(frg_sinkhorn_get(placed.s).cost == frg_sinkhorn_get(copied.s).cost);
+    CHECK(frg_sinkhorn_get(placed.s).objective == frg_sinkhorn_get(copied.s).objective);
     const int64_t bytes = PLAN_ROWS * PLAN_COLUMNS * (int64_t)frg_sizeof(here.dtype);
     CHECK_INT(copied.counts.bytes_in - placed.counts.bytes_in, bytes);
     CHECK_INT(placed.counts.bytes_out - copied.counts.bytes_out,

@@ -541,6 +541,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "rounding_floor", r.rounding_floor);
     gw_plan_json(j, &p);
     frg_json_number(j, "cost", r.cost);
+    frg_json_number(j, "objective", r.objective);
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "build", r.build_seconds);

@@ -233,6 +233,10 @@ typedef struct {
      *  kernels launched, waits of the host for them, bytes copied there and from there.  0 on the
      *  cpu.  What is read of the plan afterwards is not in it. */
     int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
+    double objective; /* the least <C, P> + epsilon sum P (log P - 1), by its dual <f, a> + <g, b> -
+                         epsilon sum P, of weights as they are normalised.  Its derivatives are P in
+                         C, f in a and g in b (along changes that keep the sums).  NaN where
+                         marginals are relaxed or partial */
 } frg_sinkhorn_report;
 
 /** Costs, weights and potentials of entropic transport, and its plan.  Made by frg_sinkhorn_create,

@@ -75,6 +75,7 @@ const ext_options ext_gw_takes[] = {
 static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, iterations), IS_INT64, NULL},
     {AT(frg_sinkhorn_report, cost), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, objective), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, build_seconds), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, inner_seconds), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, polish_seconds), IS_DOUBLE, NULL},

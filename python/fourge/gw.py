@@ -443,6 +443,7 @@ class Transport(_Plan):
 
     _context: Any = None
     _there: Any = None  # the cost, where it lies on a device
+    _given: tuple[Any, ...] = ()  # cost, a and b
 
     def __init__(self, solver: Any, report: dict[str, Any]):
         self._solver, self.report = solver, report
@@ -461,6 +462,21 @@ class Transport(_Plan):
         with _there.behind(self._context, to[0]):
             self._solver.potentials(*(x.within(self._there, "a potential") for x in to))
         return f, g
+
+    @property
+    def objective(self) -> Any:
+        """The least ``<C, P> + epsilon sum P (log P - 1)`` between the weights as they are normalised: ``report["objective"]``, from the
+        potentials.  Where the cost or weights are tensors of torch that require gradients a scalar tensor that carries them, by the
+        envelope theorem: P in the cost, written where the cost lies, and ``(f - <f, a>) / sum(a)`` in a, likewise in b, of sums as they
+        are given.  A first derivative alone; :class:`fourge.errors.Unsupported` for relaxed and partial marginals."""
+        if self.report["objective"] != self.report["objective"]:
+            raise errors.Unsupported("the objective of relaxed or partial marginals: leave rho_source, rho_target and mass out, or take "
+                                     "fourge.pot.sinkhorn_unbalanced2, whose value has gradients")
+        if not _wants_graph(*self._given):
+            return self.report["objective"]
+        from .torch import _transport_value
+
+        return _transport_value(self, *self._given)
 
     def plan(self, dtype: Any = np.float64, out: Any = None) -> Any:
         """All of it, (n, m), in `dtype`, float64 or float32, or in the array `out`, as :meth:`rows` has them."""
@@ -629,6 +645,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     weights, uniform without.  start: potentials (f, g) to begin with.  progress: as in :func:`align`.
     """
     _options.check(transport, options)
+    given = cost, a, b
     there = _there.find(cost, "cost")
     if there is None:
         cost = _matrix(cost, "cost")
@@ -647,7 +664,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
             solver.start(f, g)
         report = _run(solver, c)
     found = Transport(solver, report)
-    found._context, found._there = c, there
+    found._context, found._there, found._given = c, there, given
     return found
 
 

@@ -1,4 +1,4 @@
-"""fourge in torch: the SOAP optimizer and autograd functions, on CPU tensors."""
+"""fourge in torch: the SOAP optimizer and autograd functions, on CPU tensors; the objective of a transport on CUDA's, too."""
 
 from __future__ import annotations
 
@@ -421,6 +421,38 @@ def _value_at(value, like, pairs):
     """A scalar of the type of `like`; pairs: (tensor, the value's gradient in it)."""
     like = like if isinstance(like, torch.Tensor) and like.is_floating_point() else pairs[0][0]
     return _Value.apply(like.detach().new_tensor(value), [a for _, a in pairs], *(t for t, _ in pairs))
+
+
+class _TransportValue(torch.autograd.Function):
+    """The least <C, P> + epsilon sum P (log P - 1).  By the envelope theorem its derivatives are P in C, written where the cost lies, and the
+    potentials in the weights, of which sums are divided out: (f - <f, a>) / sum a."""
+
+    @staticmethod
+    def forward(ctx, cost, a, b, found):
+        ctx.found, ctx.cost, ctx.weights = found, cost, (a, b)
+        return cost.new_tensor(found.report["objective"])
+
+    @staticmethod
+    def backward(ctx, g):
+        if torch.is_grad_enabled():
+            raise errors.Unsupported("the objective has a first derivative alone; do not ask for create_graph")
+        out = [None, None, None]
+        if ctx.needs_input_grad[0]:
+            plan = torch.empty(ctx.found.shape, dtype=ctx.cost.dtype, device=ctx.cost.device)
+            out[0] = ctx.found.plan(out=plan).mul_(g).reshape(ctx.cost.shape)
+        if any(ctx.needs_input_grad[1:3]):
+            for i, (x, w) in enumerate(zip(ctx.found.potentials, ctx.weights)):
+                if ctx.needs_input_grad[1 + i]:
+                    x, wide = torch.as_tensor(x).to(w.device), w.double()
+                    mean = torch.where(wide > 0, wide * x, 0.0).sum() / wide.sum()
+                    out[1 + i] = (g.to(x) * (x - mean) / wide.sum()).to(w.dtype)
+        return *out, None
+
+
+def _transport_value(found, cost, a, b):
+    """The objective of `found` with gradients in the cost and the weights."""
+    cost, a, b = (t if t is None else torch.as_tensor(t) for t in (cost, a, b))
+    return _TransportValue.apply(cost if cost.is_floating_point() else cost.double(), a, b, found)
 
 
 class _SinkhornPlan(torch.autograd.Function):

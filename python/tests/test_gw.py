@@ -462,6 +462,25 @@ class Derivatives(unittest.TestCase):
         with self.assertRaises(errors.Unsupported):
             gw.transport(cost, rho_target=1.0).vjp(g)
 
+    def test_objective(self):
+        """The dual's value is that of the plan, whose marginals are off by 1e-13, and its derivatives are the plan and the potentials."""
+        rng = np.random.default_rng(1)
+        cost, a, h = rng.uniform(size=(7, 5)), np.full(7, 1 / 7), 1e-5
+        run = lambda m, w: gw.transport(m, w, epsilon=0.2, tol=1e-13, max_iter=100000, cost_store="f64", round=False)
+        found = run(cost, a)
+        plan = found.plan()
+        self.assertAlmostEqual(found.objective, (plan * (cost + 0.2 * (np.log(plan) - 1))).sum(), delta=1e-11)
+        self.assertEqual(found.objective, found.report["objective"])
+        step = np.zeros((7, 5))
+        step[3, 2] = h  # rounding of the values over h, and h^2
+        self.assertAlmostEqual((run(cost + step, a).objective - run(cost - step, a).objective) / (2 * h), plan[3, 2], delta=1e-9)
+        moved = np.array([h, -h, 0, 0, 0, 0, 0])
+        f = found.potentials[0]
+        self.assertAlmostEqual((run(cost, a + moved).objective - run(cost, a - moved).objective) / (2 * h), f[0] - f[1], delta=1e-7)
+        for relaxed in ({"rho_source": 1.0}, {"mass": 0.5}):
+            with self.assertRaisesRegex(errors.Unsupported, "sinkhorn_unbalanced2"):
+                gw.transport(cost, **relaxed).objective
+
 
 class Embedding(unittest.TestCase):
     def test_twins_lie_together(self):

@@ -99,6 +99,10 @@ static void compare(frg_context *ctx, frgi_sinkhorn_place where, const problem *
     CHECK_SAYS(gap <= tolerance, "plans differ by %.3g > %.3g", gap, tolerance);
     CHECK_INT(frg_sinkhorn_get(d).converged, to_tol);
     CHECK_NEAR(frg_sinkhorn_get(d).cost, frg_sinkhorn_get(h).cost, 2 * tolerance);
+    const bool holds = isinf(o.rho_source) && isinf(o.rho_target) && !(o.mass > 0);
+    CHECK(isnan(frg_sinkhorn_get(d).objective) == !holds);
+    if (holds && to_tol) /* off by less than <f, error> */
+        CHECK_NEAR(frg_sinkhorn_get(d).objective, frg_sinkhorn_get(h).objective, 2 * tolerance);
     const frg_plan_report of_h = frg_plan_get(frg_sinkhorn_plan(h)),
                           of_d = frg_plan_get(frg_sinkhorn_plan(d));
     CHECK_NEAR(of_d.mass, of_h.mass, 4 * tolerance);

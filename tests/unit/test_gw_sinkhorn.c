@@ -1132,10 +1132,64 @@ static void columns_by_the_tree(void)
     frg_context_destroy(ctx);
 }
 
+/** The objective of weights a, to 1e-12. */
+static double objective_of(frg_context *ctx, const problem *p, frg_sinkhorn **out)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p->epsilon;
+    o.tol = 1e-12;
+    o.cost_store = FRG_GW_STORE_F64;
+    o.round = 0;
+    if (CHECK_OK(ctx, frg_sinkhorn_create(out, ctx, frg_matrix(p->cost, FRG_F64, p->n, p->m, p->m),
+                                          p->a, p->b, &o)))
+        CHECK_OK(ctx, frg_sinkhorn_run(*out, NULL));
+    return frg_sinkhorn_get(*out).objective;
+}
+
+/** The dual's value is the primal's, and its differences are the plan and the potentials: central
+ *  ones of step h are off by h^2 / 6 times the third derivative, which is of the size of the
+ *  first over epsilon^2 (exponents of P are linear in C over epsilon; of a, log a): 1e-7 / 6 / 0.25 of
+ *  it with h = 3e-4, and rounding 1e-16 / h adds 1e-12.  Marginals are off by 1e-12, which at
+ *  potentials of size 3 moves the primal by 3e-12. */
+static void objective(void)
+{
+    const double h = 3e-4;
+    frg_context *ctx = test_context();
+    problem p = make(9, 7, 0.5);
+    double plan[63], f[9], sides[2], primal = 0;
+    frg_sinkhorn *s = NULL, *other = NULL;
+    const double dual = objective_of(ctx, &p, &s);
+    CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, 9, frg_matrix(plan, FRG_F64, 9, 7, 7)));
+    CHECK_OK(ctx, frg_sinkhorn_potentials(s, f, NULL));
+    for (int e = 0; e < 63; e++)
+        primal += plan[e] * (p.cost[e] + p.epsilon * (log(plan[e]) - 1));
+    CHECK_NEAR(dual, primal, 1e-11);
+    for (int way = 0; way < 2; way++) {
+        p.cost[17] += way ? -2 * h : h;
+        sides[way] = objective_of(ctx, &p, &other);
+        frg_sinkhorn_destroy(other);
+    }
+    p.cost[17] += h;
+    CHECK_NEAR((sides[0] - sides[1]) / (2 * h), plan[17], 1e-7 * plan[17] + 1e-11);
+    const double step = h * p.a[3];
+    for (int way = 0; way < 2; way++) { /* mass from one point to another */
+        p.a[3] += way ? -2 * step : step;
+        p.a[5] -= way ? -2 * step : step;
+        sides[way] = objective_of(ctx, &p, &other);
+        frg_sinkhorn_destroy(other);
+    }
+    CHECK_NEAR((sides[0] - sides[1]) / (2 * step), f[3] - f[5], 1e-6);
+    frg_sinkhorn_destroy(s);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"columns by the tree", columns_by_the_tree},
                                   {"forms by memory", forms_by_memory},
                                   {"limits of an index", limits_of_an_index},
                                   {"iterates", iterates},
+                                  {"objective", objective},
                                   {"stores", stores},
                                   {"as told", as_told},
                                   {"coarse ends", coarse_ends},

@@ -171,6 +171,36 @@ class Pot(unittest.TestCase):
                         values.append(value + (t * (np.log(t) - 1)).sum())
                     self.assertAlmostEqual(got[i] - got[j], (values[0] - values[1]) / (2e-4 * size), delta=1e-3 * scale)
 
+    def test_gradients_of_the_objective(self):
+        """The envelope's, against differences: values are good to 1e-13, so that h = 1e-5 leaves 1e-8 and h^2."""
+        rng = np.random.default_rng(2)
+        cost, a = torch.from_numpy(rng.uniform(size=(7, 5))).requires_grad_(), torch.from_numpy(rng.uniform(0.5, 1, 7)).requires_grad_()
+        settings = {"epsilon": 0.2, "tol": 1e-13, "max_iter": 100000, "cost_store": "f64"}
+
+        def value(cost, a):  # of sums that are not 1, which are divided out and warned of
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return gw.transport(cost, a, **settings).objective
+
+        out = value(cost, a)
+        self.assertEqual((out.shape, out.dtype), ((), torch.float64))
+        (3 * out).backward()
+        h, plain = 1e-5, (cost.detach().numpy(), a.detach().numpy())
+        for which, at, got in ((0, (2, 3), cost.grad), (0, (6, 0), cost.grad), (1, 4, a.grad)):
+            sides = []
+            for sign in (1, -1):
+                moved = [v.copy() for v in plain]
+                moved[which][at] += sign * h
+                sides.append(value(*moved))
+            self.assertAlmostEqual(float(got[at]), 3 * (sides[0] - sides[1]) / (2 * h), delta=1e-6)
+        self.assertIsInstance(value(*plain), float)
+        single = cost.detach().float().requires_grad_()
+        value(single, None).backward()
+        self.assertEqual(single.grad.dtype, torch.float32)
+        self.assertAlmostEqual(float(single.grad.sum()), 1, delta=1e-6)
+        with self.assertRaisesRegex(errors.Unsupported, "first derivative"):
+            torch.autograd.grad(value(cost, a), cost, create_graph=True)
+
     def test_gradients_through_a_plan(self):
         """By differences of the last step, which starts at the plan that was found: what is differentiated."""
         c, d, p, q = problem(9, 8)
