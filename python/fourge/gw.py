@@ -88,7 +88,8 @@ class _Sides:
 
     def __init__(self, x: Any, y: Any, options: dict[str, Any], progress: Any):
         self.found = {name: _there.find(v, name) for name, v in (("x", x), ("y", y)) if not isinstance(v, Graph)}
-        self.whose, self.first = next(((k, t) for k, t in self.found.items() if t is not None), ("x", None))
+        first: tuple[str, Any] = next(((k, t) for k, t in self.found.items() if t is not None), ("x", None))
+        self.whose, self.first = first
         self.context = context(options, progress) if self.first is None else _there.context(self.first, self.whose, options, progress)
         self.fetched = [0, 0]  # vectors, bytes
 
