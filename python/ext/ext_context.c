@@ -473,8 +473,8 @@ static PyObject *context_set_stream(PyObject *self, PyObject *handle)
     return status < 0 ? ext_raise(c->module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
-/** Vectors between a device and host memory: the library's call on both. */
-static PyObject *move_vector(PyObject *self, PyObject *args, int out)
+/** get(vector, out): from the device. */
+static PyObject *context_get(PyObject *self, PyObject *args)
 {
     ext_context *const c = (ext_context *)self;
     PyObject *there, *here;
@@ -484,11 +484,10 @@ static PyObject *move_vector(PyObject *self, PyObject *args, int out)
     ext_held h = {.n = 0};
     frg_array view;
     frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, there, "the vector", out, &view) == 0) {
-        double *const x = ext_values(&h, here, "numbers", !out, FRG_F64, view.shape[0]);
+    if (ext_hold(&h, there, "the vector", 0, &view) == 0) {
+        double *const x = ext_values(&h, here, "numbers", 1, FRG_F64, view.shape[0]);
         if (x) {
-            EXT_WORK(status =
-                         out ? frg_array_put(c->ctx, view, x) : frg_array_get(c->ctx, view, x));
+            EXT_WORK(status = frg_array_get(c->ctx, view, x));
         }
     }
     ext_release(&h);
@@ -496,18 +495,6 @@ static PyObject *move_vector(PyObject *self, PyObject *args, int out)
     return status < 0 || PyErr_Occurred()
                ? (PyErr_Occurred() ? NULL : ext_raise(c->module, status, c->ctx))
                : Py_NewRef(Py_None);
-}
-
-/** get(vector, out): numbers of a vector on the device. */
-static PyObject *context_get(PyObject *self, PyObject *args)
-{
-    return move_vector(self, args, 0);
-}
-
-/** put(vector, numbers): the other way. */
-static PyObject *context_put(PyObject *self, PyObject *args)
-{
-    return move_vector(self, args, 1);
 }
 
 ext_context *ext_context_of(PyObject *module, PyObject *object)
@@ -530,7 +517,6 @@ int ext_types_context(PyObject *module)
          "Raises where the spool's folder cannot be used."},
         {"set_stream", context_set_stream, METH_O, "The caller's queue of the device; 0: its own."},
         {"get", context_get, METH_VARARGS, "get(vector, out): from the device."},
-        {"put", context_put, METH_VARARGS, "put(vector, numbers): to the device."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, context_new},

@@ -68,8 +68,7 @@ def _beside(context_: Any, other: Any, there: Any, name: str, whose: str = "the 
     """The view of an array on the device of `other`, once its own queue has come so far; of one of another place a refusal."""
     view = there.within(other, name, whose)
     if there.stream != other.stream:
-        with _there.behind(context_, there):
-            pass
+        there.finish(context_)
     return view
 
 
@@ -101,7 +100,7 @@ class _Sides:
         if len(there.shape) not in (1, 2):
             raise errors.BadArgument(f"{name}: expected a matrix, got shape {there.shape}")
         view = there.view if there is self.first else _beside(self.context, self.first, there, name, self.whose)
-        return (*view[:5], (*view[5], 1)[:2], (*view[6], 1)[:2], view[7])
+        return _there.matrix(view)
 
     def vector(self, v: Any, name: str, n: int, what: str) -> np.ndarray | None:
         """A vector in host memory, of one on the device a copy, which is counted."""

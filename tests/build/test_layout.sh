@@ -97,7 +97,7 @@ check "no thread-local state" empty "$scratch/globals"
 
 # A method that is not name_alone (python/ext/ext.h) runs beside another call on its object.  These touch no object,
 # or take its turn themselves.
-free='landmark_bounds|end_calls|context_warnings|context_held|context_peak|context_check_spool|context_set_stream|context_get|context_put|tensor_there|options|version'
+free='landmark_bounds|end_calls|context_warnings|context_held|context_peak|context_check_spool|context_set_stream|context_get|tensor_there|options|version'
 found "$scratch/all" -nE '^ *\{?"[a-z_]+", *[a-z_]+, *METH_' python/ext/*.c
 found "$scratch/open" -vE "\"[a-z_]+\", *([a-z_]+_alone|$free)," "$scratch/all"
 check "Python's methods have their object to themselves" empty "$scratch/open"
