@@ -172,6 +172,42 @@ static void faults_of_transport(void)
     check_clean("memory refused to transport in place");
 }
 
+static frg_status opening_body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const align_sides *const sides = user;
+    frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
+    frgi_device *dev = NULL;
+    frg_gw *s = NULL;
+    float row[SIDE_X];
+    o.linear_weight = 0.25;
+    frg_status status = frgi_device_open(&dev, ctx, cuda);
+    if (status >= 0)
+        status = open_alignment(&s, ctx, (frgi_gw_place){.dev = dev}, sides, &o);
+    if (status >= 0)
+        status = frgi_distances_rows(&s->x, &(int32_t){7}, 1, row, SIDE_X);
+    if (status >= 0)
+        fault_hash(hash, row, sizeof row);
+    frg_gw_destroy(s);
+    frgi_device_close(&dev);
+    return status;
+}
+
+/** The same with distances and a linear cost that lie on the device, while an alignment is made. */
+static void faults_of_opening(void)
+{
+    caller c;
+    if (!with_driver() || !caller_open(&c, cuda))
+        return;
+    draw_alignment();
+    align_sides s = sides_here(false);
+    s.fused = true;
+    move_sides(&c, &s);
+    CHECK(fault_sweep("an alignment in place", opening_body, &s, 1) > 20);
+    free_sides(&c, &s);
+    caller_close(&c);
+    check_clean("memory refused to an alignment in place");
+}
+
 static void listed(void)
 {
     frg_device_info info;
@@ -211,6 +247,7 @@ static const test_case cases[] = {
     {"stray_address", stray_address},
     {"faults", faults},
     {"faults_of_transport", faults_of_transport},
+    {"faults_of_opening", faults_of_opening},
     {"callers_stream", callers_stream},
     {"listed", listed},
 };
