@@ -43,6 +43,7 @@ if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
     echo "$library" >"$scratch/vendors/oclgrind.icd"
     check "a planted race is found" planted
     check "alignments have none" clean test_gw_align_device "small groups on OpenCL"
+    check "distances in place have none" clean test_gw_align_device "opened in place on OpenCL"
     check "plans of low rank have none" clean test_gw_lowrank_device "small groups on OpenCL"
     check "Sinkhorn of a given cost has none" clean test_gw_device "small groups on OpenCL"
     check "fixed effects have none" clean test_fe_device "small groups on OpenCL"

@@ -1180,6 +1180,35 @@ static void in_place_opencl(void)
         align_in_place_on((frg_device){kind_asked(), 0}, false);
 }
 
+/** An alignment of distances there is made, and no more, in groups of 32: for the checker of races.  A row
+ *  that comes over is (C + C') / 2 over the scale. */
+static void opened_in_place(void)
+{
+    frg_context *own = test_context();
+    frgi_device *dev = open_opencl(own);
+    caller c;
+    draw_alignment();
+    if (dev && frgi_device_is(dev)->f64 && caller_open(&c, (frg_device){kind_asked(), 0})) {
+        frg_context *ctx = caller_context(&c);
+        align_sides s = sides_here(false);
+        move_sides(&c, &s);
+        const frgi_gw_place where = {.dev = frgi_device_of(ctx), .group = 32};
+        const frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
+        frg_gw *gw = NULL;
+        float row[SIDE_X];
+        if (CHECK_OK(ctx, open_alignment(&gw, ctx, where, &s, &o)))
+            CHECK_OK(ctx, frgi_distances_rows(&gw->x, &(int32_t){7}, 1, row, SIDE_X));
+        for (int i = 0; gw && i < SIDE_X; i++)
+            CHECK(row[i] == (float)align_in.x[7 * SIDE_TALL + i] / 4);
+        frg_gw_destroy(gw);
+        frg_context_destroy(ctx);
+        free_sides(&c, &s);
+        caller_close(&c);
+    }
+    frgi_device_close(&dev);
+    frg_context_destroy(own);
+}
+
 static const test_case cases[] = {{"parity", parity},
                                   {"parity on OpenCL", parity_opencl},
                                   {"paths", paths},
@@ -1203,6 +1232,7 @@ static const test_case cases[] = {{"parity", parity},
                                   {"bits on OpenCL", bits_opencl},
                                   {"small groups on OpenCL", small_groups},
                                   {"starts", starts},
+                                  {"opened in place on OpenCL", opened_in_place},
                                   {"in place on OpenCL", in_place_opencl},
                                   {"refused", refused},
                                   {"each call of CUDA's driver fails", each_call_fails},
