@@ -20,8 +20,9 @@ TEST_UNUSED static frgi_device *open_first(frg_context *ctx, frg_device_kind kin
     if (DEVICES_SANITIZED)
         test_skip("drivers are not run under a sanitizer");
     else if (frg_device_count(kind) == 0)
-        test_skip(kind == FRG_OPENCL ? "no OpenCL device: install pocl-opencl-icd"
-                                     : "no GPU of NVIDIA's");
+        test_skip(kind == FRG_OPENCL
+                      ? "no OpenCL device: install pocl-opencl-icd, ocl-icd-libopencl1"
+                      : "no GPU of NVIDIA's");
     else
         CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){kind, 0}));
     return dev;

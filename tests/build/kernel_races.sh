@@ -1,6 +1,7 @@
 #!/bin/sh
-# The kernels of gw and fe, in groups of eight or 32, under oclgrind's checker of races: kernel_races.sh BUILD.  A race that is planted shows
-# that the checker sees them, asked by the same words of the environment.
+# The kernels of gw and fe, in groups of eight or 32, under oclgrind's checker of races: kernel_races.sh BUILD.  Two work-items that write one
+# place are a race even where both write the same value, which the checker leaves out unless it is asked.  Races that are planted show that
+# the checker sees either kind, asked by the same words of the environment.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd)
@@ -14,21 +15,30 @@ kernel void racy(global int *x)
     x[get_local_id(0) / 2] = get_local_id(0);
 }
 END
-cat >"$scratch/racy.sim" <<'END'
-racy.cl
-racy
+cat >"$scratch/uniform.cl" <<'END'
+kernel void uniform_write(global int *x)
+{
+    x[0] = 0;
+}
+END
+for kernel in racy uniform; do
+    cat >"$scratch/$kernel.sim" <<END
+$kernel.cl
+$(sed -n 's/^kernel void \([a-z_]*\).*/\1/p' "$scratch/$kernel.cl")
 16 1 1
 8 1 1
 <size=64 fill=0 int>
 END
+done
 # checked LOG COMMAND...: with what the checker finds in LOG.
 checked() {
     log=$1
     shift
-    OCL_ICD_VENDORS=$scratch/vendors OCLGRIND_DATA_RACES=1 OCLGRIND_LOG=$log "$@"
+    OCL_ICD_VENDORS=$scratch/vendors OCLGRIND_DATA_RACES=1 OCLGRIND_UNIFORM_WRITES=1 OCLGRIND_LOG=$log "$@"
 }
+# planted KERNEL: is its race found?
 planted() {
-    (cd "$scratch" && checked "$scratch/planted" oclgrind-kernel racy.sim) && grep -q 'data race' "$scratch/planted"
+    (cd "$scratch" && checked "$scratch/planted" oclgrind-kernel "$1.sim") && grep -q 'data race' "$scratch/planted"
 }
 # The case itself is not to be skipped; what the checker writes, of any kind, is a finding.
 clean() {
@@ -41,7 +51,8 @@ clean() {
 if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
     mkdir "$scratch/vendors"
     echo "$library" >"$scratch/vendors/oclgrind.icd"
-    check "a planted race is found" planted
+    check "a planted race is found" planted racy
+    check "a planted race of equal values is found" planted uniform
     check "alignments have none" clean test_gw_align_device "small groups on OpenCL"
     check "distances in place have none" clean test_gw_align_device "opened in place on OpenCL"
     check "plans of low rank have none" clean test_gw_lowrank_device "small groups on OpenCL"
