@@ -39,7 +39,7 @@ static frg_status failed(frgi_device *dev, frg_status status, const frgi_device_
     frg_context *const ctx = dev->ctx;
     frgi_device_error more = {""};
     if (dev->machine) {
-        const frg_status ended = dev->ops->wait(dev->machine, NULL, &more);
+        const frg_status ended = dev->ops->event.wait(dev->machine, NULL, &more);
         (void)ended; /* what is told is the first failure */
     }
     switch (status) {
@@ -86,16 +86,16 @@ static frg_status open_machine(frgi_device *dev, frg_device which)
 {
     ASK(dev, frgi_plugin_find(which.kind, &dev->ops, &e));
     int count;
-    ASK(dev, dev->ops->count(&dev->setup, &count, &e));
+    ASK(dev, dev->ops->machine.count(&dev->setup, &count, &e));
     if (which.index < 0 || which.index >= count) {
         FAIL(dev->ctx, E_DEVICE, "there is no device %s: the driver has %d of its kind", dev->name,
              count);
     }
-    ASK(dev, dev->ops->properties(&dev->setup, which.index, &dev->is, &e));
+    ASK(dev, dev->ops->machine.properties(&dev->setup, which.index, &dev->is, &e));
     const frg_device own = dev->ctx->opts.device;
     const bool same = own.kind == which.kind && own.index == which.index;
     void *const stream = same ? dev->ctx->opts.stream : NULL;
-    ASK(dev, dev->ops->open(&dev->setup, which.index, stream, &dev->machine, &e));
+    ASK(dev, dev->ops->machine.open(&dev->setup, which.index, stream, &dev->machine, &e));
     return FRG_OK;
 }
 
@@ -127,12 +127,12 @@ void frgi_device_close(frgi_device **dev)
     }
     for (frgi_program *p = d->programs, *next; p; p = next) {
         next = p->next;
-        d->ops->unload(d->machine, p->loaded);
+        d->ops->program.unload(d->machine, p->loaded);
         DROP(d->ctx, &p->kernels);
         DROP(d->ctx, &p);
     }
     if (d->machine) {
-        d->ops->close(d->machine);
+        d->ops->machine.close(d->machine);
     }
     DROP(d->ctx, dev);
 }
@@ -157,7 +157,7 @@ frg_status frg_context_set_stream(frg_context *ctx, void *stream)
         FAIL(ctx, E_UNSUPPORTED, "the cpu has no streams: make the context for a device");
     }
     if (dev && stream != ctx->opts.stream) {
-        ASK(dev, dev->ops->follow(dev->machine, stream, &e));
+        ASK(dev, dev->ops->machine.follow(dev->machine, stream, &e));
         ctx->opts.stream = stream;
     }
     return FRG_OK;
@@ -201,9 +201,9 @@ frgi_device_counts frgi_device_since(frgi_device *dev, frgi_device_counts before
 static frg_status load(frgi_device *dev, frgi_program *p)
 {
     TRY(NEW0(dev->ctx, &p->kernels, p->texts->count, "kernels"));
-    ASK(dev, dev->ops->load(dev->machine, p->texts, p->type, &p->loaded, &e));
+    ASK(dev, dev->ops->program.load(dev->machine, p->texts, p->type, &p->loaded, &e));
     for (int i = 0; i < p->texts->count; i++) {
-        ASK(dev, dev->ops->find(dev->machine, p->loaded, i, &p->kernels[i], &e));
+        ASK(dev, dev->ops->program.find(dev->machine, p->loaded, i, &p->kernels[i], &e));
     }
     return FRG_OK;
 }
@@ -225,7 +225,7 @@ frg_status frgi_device_load(frgi_device *dev, const frgi_kernels *k, frgi_kernel
     *p = (frgi_program){.texts = k, .type = type};
     const frg_status status = load(dev, p);
     if (status < 0) {
-        dev->ops->unload(dev->machine, p->loaded);
+        dev->ops->program.unload(dev->machine, p->loaded);
         DROP(dev->ctx, &p->kernels);
         DROP(dev->ctx, &p);
         return status;
@@ -285,7 +285,8 @@ frg_status frgi_device_launch(frgi_device *dev, const frgi_program *p, const cha
     }
     dev->counted.launches++;
     const int fitted = size < dev->is.group_most ? size : dev->is.group_most;
-    ASK(dev, dev->ops->launch(dev->machine, p->kernels[at], groups, fitted, own, count, &e));
+    ASK(dev,
+        dev->ops->program.launch(dev->machine, p->kernels[at], groups, fitted, own, count, &e));
     return FRG_OK;
 }
 
@@ -307,7 +308,7 @@ frg_status frgi_device_alloc(frgi_device *dev, size_t bytes, const char *what, f
         FAIL(dev->ctx, E_MEMORY, "%s: %zu bytes for %s are more than a block may have (%zu)",
              dev->name, bytes, what, dev->is.largest);
     }
-    ASK(dev, dev->ops->allocate(dev->machine, bytes, &b.handle, &e));
+    ASK(dev, dev->ops->memory.allocate(dev->machine, bytes, &b.handle, &e));
     dev->held += bytes;
     *out = b;
     return FRG_OK;
@@ -316,7 +317,7 @@ frg_status frgi_device_alloc(frgi_device *dev, size_t bytes, const char *what, f
 void frgi_device_free(frgi_device *dev, frgi_buffer *b)
 {
     if (b->handle) {
-        dev->ops->release(dev->machine, b->handle);
+        dev->ops->memory.release(dev->machine, b->handle);
         dev->held -= b->bytes;
     }
     *b = (frgi_buffer){0};
@@ -344,7 +345,7 @@ static frg_status extent(frgi_device *dev, const frg_array *a, const char *what,
 
 static frg_status ask_to_adopt(frgi_device *dev, frgi_buffer asked, size_t unit, frgi_buffer *out)
 {
-    ASK(dev, dev->ops->adopt(dev->machine, asked, unit, out, &e));
+    ASK(dev, dev->ops->memory.adopt(dev->machine, asked, unit, out, &e));
     return FRG_OK;
 }
 
@@ -375,7 +376,7 @@ frg_status frgi_device_adopt(frgi_device *dev, const frg_array *view, const char
 void frgi_device_disown(frgi_device *dev, frgi_buffer *b)
 {
     if (b->handle) {
-        dev->ops->disown(dev->machine, b->handle);
+        dev->ops->memory.disown(dev->machine, b->handle);
     }
     *b = (frgi_buffer){0};
 }
@@ -383,13 +384,13 @@ void frgi_device_disown(frgi_device *dev, frgi_buffer *b)
 frg_status frgi_device_pin(frgi_device *dev, size_t bytes, void **out)
 {
     *out = NULL;
-    ASK(dev, dev->ops->pin(dev->machine, bytes, out, &e));
+    ASK(dev, dev->ops->memory.pin(dev->machine, bytes, out, &e));
     return FRG_OK;
 }
 
 void frgi_device_unpin(frgi_device *dev, void **p)
 {
-    dev->ops->unpin(dev->machine, *p);
+    dev->ops->memory.unpin(dev->machine, *p);
     *p = NULL;
 }
 
@@ -430,7 +431,7 @@ frg_status frgi_device_put(frgi_device *dev, frgi_buffer to, const void *from, s
     }
     dev->counted.copies++;
     dev->counted.bytes_in += (int64_t)bytes;
-    ASK(dev, dev->ops->put(dev->machine, to, from, bytes, &e));
+    ASK(dev, dev->ops->transfer.put(dev->machine, to, from, bytes, &e));
     return FRG_OK;
 }
 
@@ -442,7 +443,7 @@ frg_status frgi_device_get(frgi_device *dev, void *to, frgi_buffer from, size_t 
     }
     dev->counted.copies++;
     dev->counted.bytes_out += (int64_t)bytes;
-    ASK(dev, dev->ops->get(dev->machine, to, from, bytes, &e));
+    ASK(dev, dev->ops->transfer.get(dev->machine, to, from, bytes, &e));
     return FRG_OK;
 }
 
@@ -450,7 +451,7 @@ frg_status frgi_device_copy(frgi_device *dev, frgi_buffer to, frgi_buffer from, 
 {
     assert(bytes <= from.bytes && bytes <= to.bytes);
     if (bytes > 0) {
-        ASK(dev, dev->ops->copy(dev->machine, to, from, bytes, &e));
+        ASK(dev, dev->ops->transfer.copy(dev->machine, to, from, bytes, &e));
     }
     return FRG_OK;
 }
@@ -459,7 +460,7 @@ frg_status frgi_device_fill(frgi_device *dev, frgi_buffer to, int byte, size_t b
 {
     assert(bytes <= to.bytes);
     if (bytes > 0) {
-        ASK(dev, dev->ops->fill(dev->machine, to, byte, bytes, &e));
+        ASK(dev, dev->ops->transfer.fill(dev->machine, to, byte, bytes, &e));
     }
     return FRG_OK;
 }
@@ -469,20 +470,20 @@ frg_status frgi_device_fill(frgi_device *dev, frgi_buffer to, int byte, size_t b
 frg_status frgi_device_wait(frgi_device *dev)
 {
     dev->counted.waits++;
-    ASK(dev, dev->ops->wait(dev->machine, NULL, &e));
+    ASK(dev, dev->ops->event.wait(dev->machine, NULL, &e));
     return FRG_OK;
 }
 
 frg_status frgi_event_record(frgi_device *dev, frgi_event *out)
 {
-    ASK(dev, dev->ops->record(dev->machine, &out->mark, &e));
+    ASK(dev, dev->ops->event.record(dev->machine, &out->mark, &e));
     return FRG_OK;
 }
 
 frg_status frgi_event_reached(frgi_device *dev, frgi_event event, bool *out)
 {
     int reached;
-    ASK(dev, dev->ops->reached(dev->machine, event.mark, &reached, &e));
+    ASK(dev, dev->ops->event.reached(dev->machine, event.mark, &reached, &e));
     *out = reached;
     return FRG_OK;
 }
@@ -490,12 +491,12 @@ frg_status frgi_event_reached(frgi_device *dev, frgi_event event, bool *out)
 frg_status frgi_event_wait(frgi_device *dev, frgi_event event)
 {
     dev->counted.waits++;
-    ASK(dev, dev->ops->wait(dev->machine, event.mark, &e));
+    ASK(dev, dev->ops->event.wait(dev->machine, event.mark, &e));
     return FRG_OK;
 }
 
 void frgi_event_forget(frgi_device *dev, frgi_event *event)
 {
-    dev->ops->forget(dev->machine, event->mark);
+    dev->ops->event.forget(dev->machine, event->mark);
     event->mark = NULL;
 }

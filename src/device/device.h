@@ -108,18 +108,15 @@ typedef struct {
 
 typedef struct frgi_machine frgi_machine;
 
-enum { FRGI_DEVICE_ABI = 2 };
+enum { FRGI_DEVICE_ABI = 3 };
 /** The name under which a plug-in exports its table. */
 #define FRGI_DEVICE_SYMBOL "frg_device_table"
 
-/** The table of a machine.  Functions return FRG_OK or, with a text in e, FRG_NO_MEMORY,
- *  FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BAD_ARG (a handle of the
- *  caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing).  Outputs are
- *  set on success alone.  Those that return nothing take NULL. */
+/** The calls of a machine, by what they are about.  Functions return FRG_OK or, with a text in e,
+ *  FRG_NO_MEMORY, FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BAD_ARG (a handle
+ *  of the caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing).  Outputs
+ *  are set on success alone.  Those that return nothing take NULL. */
 typedef struct {
-    uint32_t abi, bytes; /* FRGI_DEVICE_ABI, sizeof(frgi_device_ops) */
-    const char *name;    /* "cuda" */
-    const char *library; /* frg_version() of what it was built with */
     frg_status (*count)(const frgi_device_setup *s, int *out, frgi_device_error *e);
     frg_status (*properties)(const frgi_device_setup *s, int index, frgi_device_properties *out,
                              frgi_device_error *e);
@@ -129,6 +126,9 @@ typedef struct {
     /** The queue from now on, once what is in the former one is done; NULL: one of its own. */
     frg_status (*follow)(frgi_machine *m, void *stream, frgi_device_error *e);
     void (*close)(frgi_machine *m);
+} frgi_machine_ops;
+
+typedef struct {
     frg_status (*allocate)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*release)(frgi_machine *m, void *handle);
     /** *out <- where `asked` lies: the caller's own handle, a place in it, a length; elements of
@@ -140,11 +140,9 @@ typedef struct {
     /** Host memory that a copy to it need not wait for. */
     frg_status (*pin)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*unpin)(frgi_machine *m, void *p);
-    frg_status (*load)(frgi_machine *m, const frgi_kernels *k, frgi_kernel_type type, void **out,
-                       frgi_device_error *e);
-    void (*unload)(frgi_machine *m, void *program);
-    /** The kernel of that index of frgi_kernels; owned by the program. */
-    frg_status (*find)(frgi_machine *m, void *program, int index, void **out, frgi_device_error *e);
+} frgi_memory_ops;
+
+typedef struct {
     frg_status (*put)(frgi_machine *m, frgi_buffer to, const void *from, size_t bytes,
                       frgi_device_error *e);
     frg_status (*get)(frgi_machine *m, void *to, frgi_buffer from, size_t bytes,
@@ -153,14 +151,37 @@ typedef struct {
                        frgi_device_error *e);
     frg_status (*fill)(frgi_machine *m, frgi_buffer to, int byte, size_t bytes,
                        frgi_device_error *e);
+} frgi_transfer_ops;
+
+typedef struct {
+    frg_status (*load)(frgi_machine *m, const frgi_kernels *k, frgi_kernel_type type, void **out,
+                       frgi_device_error *e);
+    void (*unload)(frgi_machine *m, void *program);
+    /** The kernel of that index of frgi_kernels; owned by the program. */
+    frg_status (*find)(frgi_machine *m, void *program, int index, void **out, frgi_device_error *e);
     frg_status (*launch)(frgi_machine *m, void *kernel, const int64_t groups[2], int size,
                          const frgi_arg *args, int count, frgi_device_error *e);
+} frgi_program_ops;
+
+typedef struct {
     /** A mark behind all commands so far, which start to run at the latest now. */
     frg_status (*record)(frgi_machine *m, void **out, frgi_device_error *e);
     frg_status (*reached)(frgi_machine *m, void *event, int *out, frgi_device_error *e);
     /** event NULL: all commands. */
     frg_status (*wait)(frgi_machine *m, void *event, frgi_device_error *e);
     void (*forget)(frgi_machine *m, void *event);
+} frgi_event_ops;
+
+/** The table that a plug-in exports. */
+typedef struct {
+    uint32_t abi, bytes; /* FRGI_DEVICE_ABI, sizeof(frgi_device_ops) */
+    const char *name;    /* "cuda" */
+    const char *library; /* frg_version() of what it was built with */
+    frgi_machine_ops machine;
+    frgi_memory_ops memory;
+    frgi_transfer_ops transfer;
+    frgi_program_ops program;
+    frgi_event_ops event;
 } frgi_device_ops;
 
 #pragma GCC visibility push(hidden)

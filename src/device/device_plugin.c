@@ -165,7 +165,9 @@ int frg_device_count(frg_device_kind kind)
     const frgi_device_ops *ops;
     frgi_device_error e = {""};
     int count = 0;
-    return frgi_plugin_find(kind, &ops, &e) < 0 || ops->count(&setup, &count, &e) < 0 ? 0 : count;
+    return frgi_plugin_find(kind, &ops, &e) < 0 || ops->machine.count(&setup, &count, &e) < 0
+               ? 0
+               : count;
 }
 
 static frg_status look(frg_device which, frgi_device_properties *out, frgi_device_error *e)
@@ -174,12 +176,12 @@ static frg_status look(frg_device which, frgi_device_properties *out, frgi_devic
     const frgi_device_ops *ops;
     int count;
     TRY(frgi_plugin_find(which.kind, &ops, e));
-    TRY(ops->count(&setup, &count, e));
+    TRY(ops->machine.count(&setup, &count, e));
     if (which.index < 0 || which.index >= count) {
         snprintf(e->text, sizeof e->text, "the driver has %d devices of this kind", count);
         return FRG_NO_DEVICE;
     }
-    return ops->properties(&setup, which.index, out, e);
+    return ops->machine.properties(&setup, which.index, out, e);
 }
 
 frg_status frg_device_get(frg_device which, frg_device_info *out)
