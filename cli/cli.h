@@ -73,6 +73,8 @@ struct cli {
 
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */
 int cli_open(cli *c);
+/** The same of what computes nothing: without --device on the cpu, whatever FOURGE_DEVICE names. */
+int cli_open_plain(cli *c);
 void cli_close(cli *c);
 /** Ends the program at once, as after a command with that exit code: threads that still compute end
  *  with it. */
@@ -227,6 +229,14 @@ void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);
 /** With --repeat, an array "repeats" of the runs' totals. */
 void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
+/** What a device was given to do: the keys device_launches to device_bytes_out; a fact, none where
+ *  no kernel was launched, with what has computed residuals and their audit where passes_on says. */
+typedef struct {
+    int64_t launches, waits, bytes_in, bytes_out;
+} device_work;
+device_work device_work_of_demean(const frg_demean_report *r);
+void device_work_json(frg_json *j, device_work w);
+void device_work_fact(frg_report *r, const char *passes_on, device_work w);
 /** The parts of a design that were solved apart: an array "parts", empty where there are none; a
  *  table. */
 void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n);

@@ -446,6 +446,7 @@ static void certificate_fact(frg_report *r, const frg_fe_result *f)
             f->n_components);
     }
     frg_report_fact(r, "Method", m.text);
+    device_work_fact(r, f->demean.passes_on, device_work_of_demean(&f->demean));
 }
 
 static void time_fact(frg_report *r, const cli *c, const fe_job *job)

@@ -448,7 +448,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
     frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
     frg_json_string(j, "passes_on", report.passes_on);
-    frg_json_integer(j, "bytes_copied", report.bytes_copied);
+    device_work_json(j, device_work_of_demean(&report));
     frg_json_number(j, "tol", report.tol);
     plan_json(j, c->set.arrays.plan, d->plan_read, d->plan_written);
     frg_json_open_object(j, "seconds");
@@ -473,11 +473,7 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     frg_report_fact(r, "Levels", grouped(report.levels, a));
     snprintf(text, sizeof text, "%s; %d threads", d->method, frg_threads(c->ctx));
     frg_report_fact(r, "Method", text);
-    if (report.bytes_copied > 0) {
-        snprintf(text, sizeof text, "residuals and their audit on %s; %s bytes copied",
-                 report.passes_on, grouped(report.bytes_copied, a));
-        frg_report_fact(r, "Device", text);
-    }
+    device_work_fact(r, report.passes_on, device_work_of_demean(&report));
     plan_fact(r, c->set.arrays.plan, d->plan_read, d->plan_written);
     snprintf(text, sizeof text, "setup %s, solve %s", seconds_text(d->setup, a),
              seconds_text(d->solve, b));

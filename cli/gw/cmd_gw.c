@@ -178,30 +178,6 @@ static int align_once(cli *c, align_job *job, double *total)
     return code ? code : status < 0 ? cli_fail_library(c, status) : 0;
 }
 
-/** What a device did for a solver. */
-typedef struct {
-    int64_t launches, waits, in, out;
-} device_counts;
-
-static void device_json(frg_json *j, device_counts n)
-{
-    frg_json_integer(j, "device_launches", n.launches);
-    frg_json_integer(j, "device_waits", n.waits);
-    frg_json_integer(j, "device_bytes_in", n.in);
-    frg_json_integer(j, "device_bytes_out", n.out);
-}
-
-static void device_text(frg_report *report, device_counts n)
-{
-    char text[160], a[32], b[32], d[32], e[32];
-    if (n.launches > 0) {
-        snprintf(text, sizeof text,
-                 "%s kernels and %s waits; %s bytes copied there, %s bytes from there",
-                 grouped(n.launches, a), grouped(n.waits, b), grouped(n.in, d), grouped(n.out, e));
-        frg_report_fact(report, "On the device", text);
-    }
-}
-
 static void align_json(frg_json *j, const cli *c, const void *state)
 {
     const align_job *const job = state;
@@ -249,8 +225,8 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "components_source", r->components_source);
     frg_json_integer(j, "components_target", r->components_target);
     frg_json_integer(j, "truncated_ages", r->truncated_ages);
-    device_json(j, (device_counts){r->device_launches, r->device_waits, r->device_bytes_in,
-                                   r->device_bytes_out});
+    device_work_json(j, (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
+                                      r->device_bytes_out});
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "graph", r->graph_seconds);
@@ -335,8 +311,9 @@ static void align_text(frg_report *report, const cli *c, const void *state)
              r->outer_iterations, r->coarse_iterations, r->inner_iterations, r->epsilon_end);
     frg_report_fact(report, "Iterations", text);
     frg_report_fact(report, "Ended", frg_gw_reason_name(r->reason));
-    device_text(report, (device_counts){r->device_launches, r->device_waits, r->device_bytes_in,
-                                        r->device_bytes_out});
+    device_work_fact(report, NULL,
+                     (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
+                                   r->device_bytes_out});
     snprintf(text, sizeof text, "%s; distances %s, polish %s",
              seconds_text(median_of(job->totals, job->n_totals), a),
              seconds_text(r->graph_seconds + r->distances_seconds, b), "included");
@@ -514,8 +491,9 @@ static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
     snprintf(text, sizeof text, "%s and %s", short_text(p.source_error, 2, a),
              short_text(p.target_error, 2, b));
     frg_report_fact(t, "Errors of the marginals", text);
-    device_text(t, (device_counts){r.device_launches, r.device_waits, r.device_bytes_in,
-                                   r.device_bytes_out});
+    device_work_fact(
+        t, NULL,
+        (device_work){r.device_launches, r.device_waits, r.device_bytes_in, r.device_bytes_out});
     frg_report_fact(t, "Time", seconds_text(median_of(job->totals, job->n_totals), a));
     frg_report_fact(t, "Result",
                     forced        ? "as many passes as asked for"
@@ -552,8 +530,8 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     frg_json_close_object(j);
     frg_json_string(j, "cost_store", store_name(r.cost_store));
     frg_json_number(j, "bytes_read", r.bytes_read);
-    device_json(j, (device_counts){r.device_launches, r.device_waits, r.device_bytes_in,
-                                   r.device_bytes_out});
+    device_work_json(
+        j, (device_work){r.device_launches, r.device_waits, r.device_bytes_in, r.device_bytes_out});
     repeats_json(j, c, job->totals, job->n_totals);
     json_foot(j, c);
 }

@@ -227,7 +227,9 @@ typedef struct {
                              of f32); the warning FRG-FE-105 says so */
     const char *passes_on; /* who computes right-hand sides, residuals and their audit: a device, by
                                its name, or "cpu" */
-    int64_t bytes_copied;  /* between host and device, in both directions, by all runs so far */
+    /** On a device, while the plan was made, by all of its runs, and by other weights: kernels
+     *  launched, waits of the host for them, bytes copied there and from there.  0 on the cpu. */
+    int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
 } frg_demean_report;
 
 /** A component of the graph, or several, that was solved apart from the others, by the solver that

@@ -104,7 +104,10 @@ static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEX
                                           {AT(frg_demean_report, factor_bytes), IS_SIZE, NULL},
                                           {AT(frg_demean_report, tol), IS_DOUBLE, NULL},
                                           {AT(frg_demean_report, passes_on), IS_TEXT, NULL},
-                                          {AT(frg_demean_report, bytes_copied), IS_INT64, NULL},
+                                          {AT(frg_demean_report, device_launches), IS_INT64, NULL},
+                                          {AT(frg_demean_report, device_waits), IS_INT64, NULL},
+                                          {AT(frg_demean_report, device_bytes_in), IS_INT64, NULL},
+                                          {AT(frg_demean_report, device_bytes_out), IS_INT64, NULL},
                                           {NULL, 0, IS_INT, NULL}};
 
 static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, NULL},

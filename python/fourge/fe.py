@@ -659,6 +659,9 @@ def _planned(call, plan, data, names):
     return fit
 
 
+#: What the report says of the plan.
+_plan_facts = ("levels", "plan_bytes", "factor_bytes", "passes_on", "device_launches", "device_waits", "device_bytes_in", "device_bytes_out", "tol")
+
 #: What the audit says of a column.
 _certificates = ("iterations", "audit", "gradient", "absorbed", "error_bound", "converged")
 
@@ -719,7 +722,7 @@ def _result(found):
     columns, solver = found["columns"], found["solver"]
     out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
                      **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
-                     **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes", "passes_on", "bytes_copied", "tol")}}
+                     **{k: solver[k] for k in _plan_facts}}
     return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
 
 
@@ -1301,7 +1304,7 @@ def _demean_report(found, n):
     """What the library `found` of n rows under the keys of the JSON of ``fourge demean``."""
     times = _seconds(found)
     return {"n": n, "columns": len(found["columns"]), "method": found["method"], "status": found["status"],
-            **_of_columns(found["columns"], _certificates), **{k: found[k] for k in ("parts", "levels", "plan_bytes", "factor_bytes", "passes_on", "bytes_copied", "tol")},
+            **_of_columns(found["columns"], _certificates), "parts": found["parts"], **{k: found[k] for k in _plan_facts},
             "seconds": {**times, "total": sum(times.values())}}
 
 
@@ -1390,7 +1393,8 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
         Numba and pyopencl `out` is needed), and the report, under the keys of the JSON of ``fourge demean``: n, columns (their
         number), method, status, the lists iterations, audit, gradient, absorbed, error_bound and converged with an entry
         for each column, parts, levels, plan_bytes, factor_bytes, passes_on (the device that has computed residuals and their audit, or
-        "cpu"), bytes_copied (between host and device, by the run), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
+        "cpu"), device_launches, device_waits, device_bytes_in and device_bytes_out (kernels, waits for them and bytes copied there and
+        back, 0 on the cpu), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
         cannot reach the one asked for, what it can reach, with a warning.  With a `plan` also ``plan``: its ``file``, and whether the
         solver was ``read`` from it, or made and ``written``.  ``parts`` is a list of the components of the graph that were solved
         apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.

@@ -827,14 +827,6 @@ static frg_status check_blocks(run *r)
     return FRG_OK;
 }
 
-/** Bytes between the host and the plan's device so far. */
-static int64_t bytes_moved(const frg_demean *d)
-{
-    const fe_device *const device =
-        d->row_lsmr ? frgi_fe_row_lsmr_device(d->row_lsmr) : frgi_fe_cascade_device(d->cascade);
-    return device ? frgi_fe_device_bytes(device) : 0;
-}
-
 /** whole: nothing is written where a value is refused, which takes a look at all but the first
  *  block, unless all columns are written together. */
 static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole,
@@ -843,7 +835,7 @@ static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole
     const double began = frgi_seconds();
     frg_info summary = {.objective = (double)NAN, .setup_seconds = d->setup_seconds};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
-    const int64_t copied = bytes_moved(d);
+    const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));
     const int64_t p = in.shape[1];
@@ -879,7 +871,7 @@ done:
     if (r.there) {
         frgi_fe_device_columns_drop(r.there);
     }
-    d->bytes_copied += bytes_moved(d) - copied;
+    frgi_fe_demean_count(d, before);
     summary.status = status;
     summary.device_name =
         d->row_lsmr ? frgi_fe_row_lsmr_place(d->row_lsmr) : frgi_fe_cascade_place(d->cascade);

@@ -98,6 +98,15 @@ void frgi_fe_say_raised(frg_context *ctx, double tol, double raised, const char 
     }
 }
 
+void frgi_fe_demean_count(frg_demean *d, frgi_device_counts before)
+{
+    const frgi_device_counts since = frgi_device_since(d->dev, before);
+    d->counted.launches += since.launches;
+    d->counted.waits += since.waits;
+    d->counted.bytes_in += since.bytes_in;
+    d->counted.bytes_out += since.bytes_out;
+}
+
 void frgi_fe_take_tol(frg_demean *d, double tol)
 {
     const bool raised = d->opts.dtype == FRG_FE_F32 && tol < TOL_F32;
@@ -336,11 +345,14 @@ static frg_status open_plan(frg_demean **out, frg_context *ctx, fe_device_place 
     frg_demean *d;
     TRY(NEW0(ctx, &d, 1, "plan"));
     d->ctx = ctx;
+    d->dev = where.dev;
     d->opts = opts;
     frgi_fe_take_tol(d, opts.tol);
     d->has_slopes = has_slopes;
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
+    const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
     const frg_status status = make_plan(d, where, &r);
+    frgi_fe_demean_count(d, before);
     drop_rows(&r, ctx);
     if (status < 0) {
         frg_demean_destroy(d);
@@ -445,7 +457,10 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
         weights = g->weight;
     }
     frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
-    return frgi_fe_cascade_reweight_device(d->cascade);
+    const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
+    const frg_status status = frgi_fe_cascade_reweight_device(d->cascade);
+    frgi_fe_demean_count(d, before);
+    return status;
 }
 
 /* ---- memory of a run ------------------------------------------------------------------------- */
@@ -677,7 +692,10 @@ frg_demean_report frg_demean_get(const frg_demean *d)
         .passes_on = frgi_fe_row_lsmr_passes(d->row_lsmr) ? frgi_fe_row_lsmr_place(d->row_lsmr)
                      : frgi_fe_cascade_passes(d->cascade) ? frgi_fe_cascade_place(d->cascade)
                                                           : "cpu",
-        .bytes_copied = d->bytes_copied};
+        .device_launches = d->counted.launches,
+        .device_waits = d->counted.waits,
+        .device_bytes_in = d->counted.bytes_in,
+        .device_bytes_out = d->counted.bytes_out};
 }
 
 frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)

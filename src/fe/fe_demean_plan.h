@@ -7,6 +7,7 @@
 #define FRGI_FE_DEMEAN_PLAN_H
 
 #include "core/row_order.h"
+#include "device/device.h"
 #include "fe/fe_cascade.h"
 #include "fe/fe_demean.h"
 #include "fe/fe_row_lsmr.h"
@@ -51,8 +52,9 @@ struct frg_demean {
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */
     double setup_seconds;
-    double tol_used;      /* the largest that a column was judged by */
-    int64_t bytes_copied; /* between host and device by the runs */
+    double tol_used;            /* the largest that a column was judged by */
+    frgi_device *dev;           /* where it computes; NULL: on the host */
+    frgi_device_counts counted; /* there, by the plan alone */
 };
 
 /** frg_demean_create with another table of steps than the host's, for tests. */
@@ -61,6 +63,8 @@ FRG_MUST_USE frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx
                                               int n_slopes, uint64_t no_intercept,
                                               const frg_demean_opts *o,
                                               const struct fe_steps *steps);
+/** Adds what the plan's device has counted since `before`. */
+void frgi_fe_demean_count(frg_demean *d, frgi_device_counts before);
 /** Warns, once a context, that `tol` was raised to `raised`, what `what` can reach. */
 void frgi_fe_say_raised(frg_context *ctx, double tol, double raised, const char *what);
 /** The plan's tolerance becomes tol, or what float32 can reach where its dtype is that. */

@@ -632,12 +632,6 @@ bool frgi_fe_device_in_float(const fe_device *d)
     return d->real == sizeof(float);
 }
 
-int64_t frgi_fe_device_bytes(const fe_device *d)
-{
-    const frgi_device_counts *const c = frgi_device_counted(d->dev);
-    return c->bytes_in + c->bytes_out;
-}
-
 const char *frgi_fe_device_place(const fe_device *d)
 {
     return frgi_device_name(d->dev);

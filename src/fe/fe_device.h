@@ -46,8 +46,6 @@ FRG_MUST_USE frg_status frgi_fe_device_reweight(fe_device *d);
 void frgi_fe_device_destroy(fe_device *d);
 /** Does it solve in float alone? */
 bool frgi_fe_device_in_float(const fe_device *d);
-/** Bytes that have gone to its device and come from there, by all plans. */
-int64_t frgi_fe_device_bytes(const fe_device *d);
 /** Columns that it takes side by side, at most. */
 int frgi_fe_device_lanes(const fe_device *d);
 /** The same of a plan that is not made, whose rows have n, n_reduced and n_remaining. */

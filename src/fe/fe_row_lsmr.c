@@ -156,11 +156,6 @@ bool frgi_fe_row_lsmr_passes(const fe_row_lsmr *f)
     return f && f->there.passes;
 }
 
-fe_device *frgi_fe_row_lsmr_device(const fe_row_lsmr *f)
-{
-    return f->device;
-}
-
 const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f)
 {
     return f->device ? frgi_fe_device_place(f->device) : "cpu";

@@ -48,9 +48,7 @@ FRG_MUST_USE frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx
 const fe_basis *frgi_fe_row_lsmr_basis(const fe_row_lsmr *f);
 /** LSMR runs on the device, which the plan owns from now on: without preconditioner. */
 void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device);
-/** That device; NULL: the host. */
-fe_device *frgi_fe_row_lsmr_device(const fe_row_lsmr *f);
-/** Are right-hand sides, residuals and audits that device's?  NULL has none. */
+/** Are right-hand sides, residuals and audits the device's?  NULL has none. */
 bool frgi_fe_row_lsmr_passes(const fe_row_lsmr *f);
 /** Where LSMR runs: "cpu" or the device's name. */
 const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f);

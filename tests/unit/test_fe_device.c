@@ -82,7 +82,11 @@ static double demean(frg_context *ctx, fe_device_place where, const design *d, b
     }
     const bool passes = where.dev && frgi_device_is(where.dev)->f64;
     CHECK_TEXT(frg_demean_get(plan).passes_on, passes ? frgi_device_name(where.dev) : "cpu");
-    CHECK_INT(frg_demean_get(plan).bytes_copied > 0, where.dev != NULL);
+    const frg_demean_report report = frg_demean_get(plan);
+    CHECK_INT(report.device_launches > 0, where.dev != NULL);
+    CHECK_INT(report.device_waits > 0, where.dev != NULL);
+    CHECK_INT(report.device_bytes_in > 0, where.dev != NULL);
+    CHECK_INT(report.device_bytes_out > 0, where.dev != NULL);
     const bool named = strstr(frg_demean_get(plan).method, "on a device") != NULL;
     CHECK_SAYS(named == (where.dev != NULL), "%s", frg_demean_get(plan).method);
     frg_demean_destroy(plan);

@@ -289,17 +289,22 @@ static void small_groups(void)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/** What a second run of `columns` of the plan moves. */
+/** What a second run of `columns` of the plan launches, waits for and copies: what it reports. */
 static frgi_device_counts second_run(frg_context *ctx, frgi_device *dev, frg_demean *plan,
                                      frg_array in, frg_array out)
 {
     CHECK_OK(ctx, frg_demean_run(plan, in, out, NULL, NULL));
-    const int64_t before = frg_demean_get(plan).bytes_copied;
+    const frg_demean_report before = frg_demean_get(plan);
     *frgi_device_counted(dev) = (frgi_device_counts){0};
     CHECK_OK(ctx, frg_demean_run(plan, in, out, NULL, NULL));
     const frgi_device_counts c = *frgi_device_counted(dev);
-    CHECK_INT(frg_demean_get(plan).bytes_copied - before, c.bytes_in + c.bytes_out);
-    CHECK_TEXT(frg_demean_get(plan).passes_on, frgi_device_name(dev));
+    const frg_demean_report now = frg_demean_get(plan);
+    CHECK(c.launches > 0 && c.waits > 0);
+    CHECK_INT(now.device_launches - before.device_launches, c.launches);
+    CHECK_INT(now.device_waits - before.device_waits, c.waits);
+    CHECK_INT(now.device_bytes_in - before.device_bytes_in, c.bytes_in);
+    CHECK_INT(now.device_bytes_out - before.device_bytes_out, c.bytes_out);
+    CHECK_TEXT(now.passes_on, frgi_device_name(dev));
     return c;
 }
 
@@ -533,14 +538,16 @@ static void arrays_there(void)
         CHECK_OK(ctx,
                  frg_demean_run(plan, frg_matrix(d->x, FRG_F64, ROWS, columns, P),
                                 frg_matrix(here, FRG_F64, ROWS, columns, columns), NULL, NULL));
-        const int64_t before = frg_demean_get(plan).bytes_copied;
+        const frg_demean_report before = frg_demean_get(plan);
         frg_array elsewhere = there;
         elsewhere.device.index = 3;
         CHECK_STATUS(frg_demean_run(plan, there, elsewhere, NULL, NULL), FRG_BAD_ARG);
         CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-015");
         CHECK_SAYS(strstr(frg_message(ctx), "out lies on"), "%s", frg_message(ctx));
         CHECK_OK(ctx, frg_demean_run(plan, there, there, NULL, NULL));
-        const int64_t copied = frg_demean_get(plan).bytes_copied - before;
+        const frg_demean_report now = frg_demean_get(plan);
+        const int64_t copied = now.device_bytes_in + now.device_bytes_out - before.device_bytes_in -
+                               before.device_bytes_out;
         CHECK_SAYS(copied < ROWS * 8, "%lld bytes were copied", (long long)copied);
         caller_read(&c, got, block, (size_t)(SKIPPED + ROWS * columns) * 8);
         CHECK_BITS(got, sent, SKIPPED * sizeof *got);

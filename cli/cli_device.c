@@ -1,0 +1,31 @@
+/* cli_device.c - what a device was given to do by a job: for JSON and for people. */
+#include <stdio.h>
+
+#include "cli.h"
+
+device_work device_work_of_demean(const frg_demean_report *r)
+{
+    return (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
+                         r->device_bytes_out};
+}
+
+void device_work_json(frg_json *j, device_work w)
+{
+    frg_json_integer(j, "device_launches", w.launches);
+    frg_json_integer(j, "device_waits", w.waits);
+    frg_json_integer(j, "device_bytes_in", w.bytes_in);
+    frg_json_integer(j, "device_bytes_out", w.bytes_out);
+}
+
+void device_work_fact(frg_report *r, const char *passes_on, device_work w)
+{
+    char text[256], a[32], b[32], c[32], d[32];
+    if (w.launches > 0) {
+        snprintf(text, sizeof text,
+                 "%s%s%s%s kernels and %s waits; %s bytes copied there, %s bytes from there",
+                 passes_on ? "residuals and their audit on " : "", passes_on ? passes_on : "",
+                 passes_on ? "; " : "", grouped(w.launches, a), grouped(w.waits, b),
+                 grouped(w.bytes_in, c), grouped(w.bytes_out, d));
+        frg_report_fact(r, "On the device", text);
+    }
+}
