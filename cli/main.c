@@ -71,7 +71,8 @@ static int fail_device(cli *c)
                         "FOURGE_DEVICE names no device: cpu, cuda[:i] or opencl[:i]");
     }
     const int there = frg_device_get(asked, &info) == FRG_OK;
-    return cli_fail(c, "E_DEVICE", "--device", NULL, "--device: there is no such device here: %s",
+    const char *const by = was_given(c, "device") ? "--device" : "FOURGE_DEVICE";
+    return cli_fail(c, "E_DEVICE", by, NULL, "%s: there is no such device here: %s", by,
                     there ? "it cannot be opened" : info.reason);
 }
 
@@ -100,6 +101,14 @@ int cli_open(cli *c)
         frg_interrupt(c->ctx);
     }
     return 0;
+}
+
+int cli_open_plain(cli *c)
+{
+    if (!was_given(c, "device")) {
+        c->set.context.device = (frg_device){FRG_CPU, 0};
+    }
+    return cli_open(c);
 }
 
 void cli_close(cli *c)
@@ -174,7 +183,8 @@ static int store(cli *c, const option_spec *o, const char *value)
 
 int was_given(const cli *c, const char *name)
 {
-    const option_spec *const o = find_option(name, strlen(name), c->command->bit);
+    const unsigned of = c->command ? c->command->bit : CMD_ALL; /* none: fourge --version */
+    const option_spec *const o = find_option(name, strlen(name), of);
     return o && c->given[o - option_table];
 }
 
@@ -404,7 +414,7 @@ static void version_text(frg_report *r, const cli *c, const void *job)
 
 static int print_version(cli *c)
 {
-    int code = cli_open(c);
+    int code = cli_open_plain(c);
     if (!code && c->set.format == FORMAT_TEXT) { /* a line each, as scripts look for them */
         printf("fourge %s (commit %s)\ncompiler: %s\nBLAS: %s\nCPU level: %s\ndevices: cpu\n"
                "licence: Apache-2.0\n",
