@@ -193,7 +193,7 @@ static void whole_on(frg_context *ctx, frgi_device *dev, int group)
         frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.rank = RANK;
         o.n_start = 2;
-        o.max_iter = 40;
+        o.max_iter = test_size(40, 12);
         o.linear_weight = fused ? 0.3 : 0;
         result *const here = solve(ctx, (frgi_gw_place){.dev = NULL}, p, &o);
         result *const there = solve(ctx, where, p, &o);
@@ -301,33 +301,40 @@ static frg_status lose_columns(frgi_device *dev, const frg_gw *s, bool *lost)
 
 /** Behind such a step the factors are numbers, and another projection brings their rows to the
  *  weights. */
+static void check_behind(frg_context *ctx, frg_gw *s, const problem *p)
+{
+    frgi_lowrank_device *const d = s->factors_there;
+    double error, off = 0;
+    CHECK_OK(ctx, frgi_lowrank_device_again(d, 5000, &error));
+    CHECK_OK(ctx, frgi_lowrank_device_fetch(d, &s->factors));
+    for (int64_t i = 0; i < N; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < RANK; c++)
+            sum += s->factors.q[i * RANK + c];
+        off += fabs(sum - p->a[i]);
+    }
+    CHECK_SAYS(off <= 10 * error + 1e-12, "rows are off by %.3g, said to be %.3g", off, error);
+    for (int64_t c = 0; c < RANK; c++)
+        CHECK(s->factors.h[c] > 0 && s->factors.h[c] < 2);
+}
+
+/** One of six problems loses columns, whatever the seed: each does so with about five of six. */
 static void lost_columns_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    problem *const p = make();
     frg_gw_opts o = one_step();
     o.lr_dykstra_max_iter = 6;
-    frg_gw *const s = open(ctx, (frgi_gw_place){.dev = dev, .group = group}, p, &o);
-    if (s && CHECK_OK(ctx, frg_gw_run(s, NULL))) {
-        frgi_lowrank_device *const d = s->factors_there;
-        bool lost;
-        CHECK_OK(ctx, lose_columns(dev, s, &lost));
-        CHECK(lost);
-        double error;
-        CHECK_OK(ctx, frgi_lowrank_device_again(d, 5000, &error));
-        CHECK_OK(ctx, frgi_lowrank_device_fetch(d, &s->factors));
-        double off = 0;
-        for (int64_t i = 0; i < N; i++) {
-            double sum = 0;
-            for (int64_t c = 0; c < RANK; c++)
-                sum += s->factors.q[i * RANK + c];
-            off += fabs(sum - p->a[i]);
-        }
-        CHECK_SAYS(off <= 10 * error + 1e-12, "rows are off by %.3g, said to be %.3g", off, error);
-        for (int64_t c = 0; c < RANK; c++)
-            CHECK(s->factors.h[c] > 0 && s->factors.h[c] < 2);
+    bool lost = false;
+    for (int draw = 0; draw < 6 && !lost; draw++) {
+        problem *const p = make();
+        frg_gw *const s = open(ctx, (frgi_gw_place){.dev = dev, .group = group}, p, &o);
+        if (s && CHECK_OK(ctx, frg_gw_run(s, NULL)))
+            CHECK_OK(ctx, lose_columns(dev, s, &lost));
+        if (lost)
+            check_behind(ctx, s, p);
+        frg_gw_destroy(s);
+        free(p);
     }
-    frg_gw_destroy(s);
-    free(p);
+    CHECK(lost);
 }
 
 static void lost_columns(void)
@@ -349,7 +356,7 @@ static void bits_on(frg_context *ctx, frgi_device *dev, int group)
     frg_gw *s = NULL;
     o.rank = RANK;
     o.n_start = 2;
-    o.max_iter = o.min_iter = 30;
+    o.max_iter = o.min_iter = test_size(30, 4);
     for (int run = 0; run < 3; run++) {
         if (run < 2) {
             frg_gw_destroy(s);
