@@ -113,22 +113,6 @@ void frgi_descent_close(frgi_descent *d)
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/** out <- out + scale row */
-static void add_scaled(const frgi_costs *c, int64_t i, double scale, void *out)
-{
-    if (c->single) {
-        const float *const row = frgi_costs_row(c, i);
-        for (int64_t k = 0; k < c->columns; k++) {
-            ((float *)out)[k] += (float)scale * row[k];
-        }
-    } else {
-        const double *const row = frgi_costs_row(c, i);
-        for (int64_t k = 0; k < c->columns; k++) {
-            ((double *)out)[k] += scale * row[k];
-        }
-    }
-}
-
 /** The point of an entry by which entries are grouped. */
 static int32_t key_of(const frgi_entry *e, bool by_column)
 {
@@ -156,10 +140,10 @@ static void gather_group(frgi_descent *d, const frgi_entry *e, int64_t count, bo
     memset(right, 0, bytes_y);
     for (int64_t k = 0; k < count; k++) {
         if (by_column || k == 0) {
-            add_scaled(&s->x, e[k].i, by_column ? e[k].mass : 1, left);
+            frgi_costs_add_row(&s->x, e[k].i, by_column ? e[k].mass : 1, left);
         }
         if (!by_column || k == 0) {
-            add_scaled(&s->y, e[k].j, by_column ? 1 : e[k].mass, right);
+            frgi_costs_add_row(&s->y, e[k].j, by_column ? 1 : e[k].mass, right);
         }
     }
 }

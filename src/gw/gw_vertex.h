@@ -183,6 +183,8 @@ void frgi_costs_set(const frgi_products *w, const frgi_spaces *s, frgi_costs *to
                     double scale);
 /** to <- from, of the same size. */
 void frgi_costs_copy(const frg_context *ctx, frgi_costs *to, const frgi_costs *from);
+/** out <- out + scale times row i of c, of its type. */
+void frgi_costs_add_row(const frgi_costs *c, int64_t i, double scale, void *out);
 /** J of a list, exact, in double: O(count^2). */
 double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
 /** K <- the costs of a start by its number (gw_vertex_starts.c). */

@@ -165,6 +165,21 @@ void frgi_costs_copy(const frg_context *ctx, frgi_costs *to, const frgi_costs *f
     }
 }
 
+void frgi_costs_add_row(const frgi_costs *c, int64_t i, double scale, void *out)
+{
+    if (c->single) {
+        const float *const row = frgi_costs_row(c, i);
+        for (int64_t k = 0; k < c->columns; k++) {
+            ((float *)out)[k] += (float)scale * row[k];
+        }
+    } else {
+        const double *const row = frgi_costs_row(c, i);
+        for (int64_t k = 0; k < c->columns; k++) {
+            ((double *)out)[k] += scale * row[k];
+        }
+    }
+}
+
 /** sum w C^2 w, and sum w C w. */
 static void moments(const frg_context *ctx, const frgi_costs *c, const double *w, double *square,
                     double *mean)

@@ -156,7 +156,6 @@ static frg_status costs_of(const frgi_descent *d, const frgi_entry *e, int64_t g
 void frgi_descent_device_add(frgi_descent *d, const frgi_entry *e, int64_t groups, bool by_column,
                              double scale, frgi_costs *to)
 {
-    const int64_t count = d->s->n * d->s->y.ld;
     if (groups == 0 || !graph_tasks_go_on(d->tasks)) {
         return;
     }
@@ -165,12 +164,9 @@ void frgi_descent_device_add(frgi_descent *d, const frgi_entry *e, int64_t group
         graph_tasks_stop(d->tasks, status);
         return;
     }
-    const void *const from = d->there->host.costs;
-    for (int64_t q = 0; q < count; q++) {
-        if (to->single) {
-            ((float *)to->at)[q] += ((const float *)from)[q];
-        } else {
-            ((double *)to->at)[q] += ((const double *)from)[q];
-        }
+    frgi_costs made = *to; /* of the same shape */
+    made.at = d->there->host.costs;
+    for (int64_t i = 0; i < to->rows; i++) {
+        frgi_costs_add_row(&made, i, 1, frgi_costs_row(to, i));
     }
 }
