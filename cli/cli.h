@@ -230,7 +230,7 @@ void json_foot(frg_json *j, const cli *c);
 /** With --repeat, an array "repeats" of the runs' totals. */
 void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
 /** What a device was given to do: the keys device_launches to device_bytes_out; a fact, none where
- *  no kernel was launched, with what has computed residuals and their audit where passes_on says. */
+ *  no kernel was launched.  passes_on: what has computed residuals and their audit, or NULL. */
 typedef struct {
     int64_t launches, waits, bytes_in, bytes_out;
 } device_work;

@@ -113,9 +113,9 @@ enum { FRGI_DEVICE_ABI = 3 };
 #define FRGI_DEVICE_SYMBOL "frg_device_table"
 
 /** The calls of a machine, by what they are about.  Functions return FRG_OK or, with a text in e,
- *  FRG_NO_MEMORY, FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BAD_ARG (a handle
- *  of the caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing).  Outputs
- *  are set on success alone.  Those that return nothing take NULL. */
+ *  FRG_NO_MEMORY, FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BAD_ARG (a
+ *  handle of the caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing).
+ *  Outputs are set on success alone.  Those that return nothing take NULL. */
 typedef struct {
     frg_status (*count)(const frgi_device_setup *s, int *out, frgi_device_error *e);
     frg_status (*properties)(const frgi_device_setup *s, int index, frgi_device_properties *out,
