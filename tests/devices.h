@@ -6,8 +6,15 @@
 #include "device/device.h"
 #include "test.h"
 
-/** Under a sanitizer the drivers' own compilers are not run. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/** Under a sanitizer, which GCC tells by macros and clang by features, the drivers' own compilers are
+ *  not run. */
+#if defined(__has_feature)
+#define DEVICES_FEATURE(name) __has_feature(name)
+#else
+#define DEVICES_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    DEVICES_FEATURE(address_sanitizer) || DEVICES_FEATURE(thread_sanitizer)
 enum { DEVICES_SANITIZED = 1 };
 #else
 enum { DEVICES_SANITIZED = 0 };
