@@ -400,7 +400,7 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
         frgi_warn(ctx, W_LINEAR, "a linear cost was given, and linear_weight is 0");
     }
     s->degenerate = all_plans_alike(s);
-    s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
+    frgi_state_begin(&s->state, s, dev);
     frgi_gw_choose_mode(s, option);
     TRY(check_f64_mode(s));
     s->report.dtype = FRG_GW_DTYPE_F32;

@@ -177,11 +177,12 @@ static void lay_out_exact(frgi_arena *a, frgi_average *e)
     e->square_rows = TAKE(a, double, s->n);
 }
 
-/** The array of the mode that belongs to a saved state. */
-static void keep_in_states(const frgi_average *e, const char *name, void *at, size_t bytes)
+/** The array of the mode that belongs to a saved state; at NULL: there. */
+static void keep_in_states(const frgi_average *e, const char *name, void *at, size_t bytes,
+                           frgi_buffer there)
 {
     frgi_array *const own = &e->l->saved.own[0];
-    *own = (frgi_array){.live = at, .bytes = bytes};
+    *own = (frgi_array){.live = at, .bytes = bytes, .there = {there}};
     snprintf(own->name, sizeof own->name, "%s", name);
     e->l->saved.n_own = 1;
 }
@@ -189,7 +190,7 @@ static void keep_in_states(const frgi_average *e, const char *name, void *at, si
 static void keep_plan(const frgi_average *e)
 {
     const size_t cells = (size_t)(e->l->x->n * e->l->y->n);
-    keep_in_states(e, "plan", e->plan, cells * sizeof *e->plan);
+    keep_in_states(e, "plan", e->plan, cells * sizeof *e->plan, (frgi_buffer){0});
 }
 
 static frg_status open_exact(frgi_average *e)
@@ -340,7 +341,8 @@ static frg_status take_landmark(frgi_average *e)
 
 static void keep_core(frgi_average *e)
 {
-    keep_in_states(e, "core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core);
+    keep_in_states(e, "core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core,
+                   (frgi_buffer){0});
 }
 
 static frg_status open_landmark(frgi_average *e)
@@ -402,8 +404,9 @@ static const struct frgi_average_steps exact_there = {.linearise = linearise_the
 
 static frg_status open_exact_there(frgi_average *e)
 {
-    TRY(frgi_level_device_exact_open(e->l));
-    keep_plan(e);
+    frgi_buffer plan;
+    TRY(frgi_level_device_exact_open(e->l, &plan));
+    keep_in_states(e, "plan", NULL, plan.bytes, plan);
     return FRG_OK;
 }
 
@@ -428,10 +431,12 @@ static frg_status open_landmark_there(frgi_average *e)
     landmark_side(e, false, NULL);
     landmark_side(e, true, NULL);
     begin_core(e);
-    keep_core(e);
-    return frgi_level_device_landmark_open(
-        e->l,
-        &(frgi_landmark_factors){e->wide_x, e->wide_y, e->u_x, e->v_x, e->u_y, e->v_y, e->core});
+    const frgi_landmark_factors factors = {e->wide_x, e->wide_y, e->u_x, e->v_x,
+                                           e->u_y,    e->v_y,    e->core};
+    frgi_buffer core;
+    TRY(frgi_level_device_landmark_open(e->l, &factors, &core));
+    keep_in_states(e, "core", NULL, core.bytes, core);
+    return FRG_OK;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */

@@ -203,7 +203,8 @@ frg_status frgi_level_device_potentials(frgi_level *l)
     return frgi_stage_begin(&d->place, &d->loop, &l->t);
 }
 
-static frgi_buffer area_of(const frgi_level_device *d, frgi_buffer all, int area, int64_t count)
+frgi_buffer frgi_level_device_area(const frgi_level_device *d, frgi_buffer all, int area,
+                                   int64_t count)
 {
     return (frgi_buffer){all.handle, all.offset + (size_t)area * (size_t)d->room * sizeof(int32_t),
                          (size_t)count * sizeof(int32_t)};
@@ -220,7 +221,7 @@ frg_status frgi_level_device_put_pairs(frgi_level *l)
             const frgi_pair *const p = &l->sampled.lagged[0][r];
             d->host.drawn[0].rows[r] = column ? p->j : p->i;
         }
-        TRY(put_waiting(d, area_of(d, column ? d->column : d->row, area, count),
+        TRY(put_waiting(d, frgi_level_device_area(d, column ? d->column : d->row, area, count),
                         d->host.drawn[0].rows, bytes));
     }
     return FRG_OK;
@@ -234,7 +235,7 @@ frg_status frgi_level_device_fetch(const frgi_level *l)
     TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
     d->ahead = false;
     for (int row = 0; row < 2; row++) {
-        const frgi_buffer from = area_of(d, row ? d->row : d->column, l->sampled.area[0], count);
+        const frgi_buffer from = frgi_level_device_area(d, row ? d->row : d->column, l->sampled.area[0], count);
         TRY(frgi_device_get(d->place.dev, d->host.index, from, from.bytes));
         TRY(frgi_device_wait(d->place.dev));
         for (int64_t r = 0; r < count; r++) {
@@ -410,7 +411,7 @@ static void layout_exact(const frgi_level *l)
     d->exact.squares = frgi_device_take(&d->exact.memory, 2 * n * sizeof(double));
 }
 
-frg_status frgi_level_device_exact_open(frgi_level *l)
+frg_status frgi_level_device_exact_open(frgi_level *l, frgi_buffer *plan)
 {
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n;
@@ -422,6 +423,7 @@ frg_status frgi_level_device_exact_open(frgi_level *l)
         d->host.costs[e] =
             l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
     }
+    *plan = d->exact.plan;
     return put_waiting(d, d->exact.plan, d->host.costs, d->exact.plan.bytes);
 }
 
@@ -497,7 +499,8 @@ static frg_status put_right(const frgi_level *l, const double *u_y)
     return status;
 }
 
-frg_status frgi_level_device_landmark_open(frgi_level *l, const frgi_landmark_factors *f)
+frg_status frgi_level_device_landmark_open(frgi_level *l, const frgi_landmark_factors *f,
+                                           frgi_buffer *core)
 {
     frgi_level_device *const d = l->device;
     d->landmark.memory = (frgi_device_arena){.align = d->memory.align};
@@ -510,6 +513,7 @@ frg_status frgi_level_device_landmark_open(frgi_level *l, const frgi_landmark_fa
     TRY(put_waiting(d, d->landmark.v_x, f->v_x, d->landmark.v_x.bytes));
     TRY(put_waiting(d, d->landmark.v_y, f->v_y, d->landmark.v_y.bytes));
     TRY(put_waiting(d, d->landmark.core, f->core, d->landmark.core.bytes));
+    *core = d->landmark.core;
     return put_right(l, f->u_y);
 }
 
@@ -566,7 +570,7 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pair
                         frgi_device_part(d->uniforms, (size_t)from * sizeof(double), bytes),
                         d->host.drawn[memory].uniforms, bytes));
     if (pairs) {
-        TRY(frgi_device_put(d->place.dev, area_of(d, d->row, area, count), rows,
+        TRY(frgi_device_put(d->place.dev, frgi_level_device_area(d, d->row, area, count), rows,
                             (size_t)count * sizeof *rows));
     } else {
         TRY(LAUNCH(d->place.dev, d->steps, "level_draw_rows", 1, 1, d->place.group, BUFFER(d->row),

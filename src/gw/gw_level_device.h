@@ -49,6 +49,11 @@ FRG_MUST_USE frg_status frgi_level_device_put_pairs(frgi_level *l);
 /** Potentials and the pairs of l->sampled.lagged[0] back. */
 FRG_MUST_USE frg_status frgi_level_device_fetch(const frgi_level *l);
 
+/** out <- the arrays there that the next step depends on, but for those of the mode
+ *  (l->saved.own); returns how many.  Bytes of them at most, whatever the step. */
+int frgi_level_device_arrays(const frgi_level *l, frgi_array *out);
+size_t frgi_level_device_arrays_most(const frgi_level *l);
+
 /** Rows of distances at the R pairs whose places frgi_level_device_index lists. */
 FRG_MUST_USE frg_status frgi_level_device_rows(frgi_level *l, int64_t R);
 /** The list of these places, to be filled before. */
@@ -60,8 +65,9 @@ FRG_MUST_USE frg_status frgi_level_device_pack(frgi_level *l, int64_t R);
 /** frgi_level_solve there; share: of the new cost in the average. */
 FRG_MUST_USE frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes,
                                                 double tol);
-/** The mode exact: memory for the averaged plan, which is that to start from or a b'. */
-FRG_MUST_USE frg_status frgi_level_device_exact_open(frgi_level *l);
+/** The mode exact: memory for the averaged plan, which is that to start from or a b'; *plan: where
+ *  it lies. */
+FRG_MUST_USE frg_status frgi_level_device_exact_open(frgi_level *l, frgi_buffer *plan);
 /** The next cost is -2 C P D, by two products. */
 FRG_MUST_USE frg_status frgi_level_device_linearise(frgi_level *l);
 /** The plan into the averaged one; the norms of the change and of the plan. */
@@ -72,9 +78,10 @@ typedef struct {
     int64_t wide_x, wide_y;
     const double *u_x, *v_x, *u_y, *v_y, *core;
 } frgi_landmark_factors;
-/** Copies of f there. */
+/** Copies of f there; *core: that of the core, which is averaged. */
 FRG_MUST_USE frg_status frgi_level_device_landmark_open(frgi_level *l,
-                                                        const frgi_landmark_factors *f);
+                                                        const frgi_landmark_factors *f,
+                                                        frgi_buffer *core);
 /** The next cost is -2 U_x core U_y', by two products. */
 FRG_MUST_USE frg_status frgi_level_device_landmark_linearise(frgi_level *l);
 /** V_x' P V_y of the plan into the averaged one. */

@@ -80,6 +80,9 @@ FRG_MUST_USE frg_status frgi_pairs_there_moments(const frgi_stage_place *place,
                                                  const frgi_means_there *means, bool fused,
                                                  const double scales[2], double *moments,
                                                  frgi_pair_moments *out);
+/** The first `count` numbers of an area of row or column. */
+frgi_buffer frgi_level_device_area(const frgi_level_device *d, frgi_buffer all, int area,
+                                   int64_t count);
 /** to_x (n), to_y (m floats) <- u, v; zeros where these are NULL. */
 FRG_MUST_USE frg_status frgi_level_device_put_means(const frgi_level *l, frgi_buffer to_x,
                                                     frgi_buffer to_y, const float *u,

@@ -887,15 +887,31 @@ int64_t frgi_lowrank_rank(const frgi_level *l)
     return l->o->rank < least ? l->o->rank : least;
 }
 
+/** The factors, and those of the lowest start, belong to a saved state. */
+static void keep_in_states(const frgi_lowrank *w)
+{
+    const frgi_factored *const f = w->f;
+    frgi_array *const own = w->l->saved.own;
+    const size_t each = (size_t)f->rank * sizeof *f->q;
+    own[0] = (frgi_array){.name = "q", .live = f->q, .bytes = (size_t)f->n * each};
+    own[1] = (frgi_array){.name = "w", .live = f->w, .bytes = (size_t)f->m * each};
+    own[2] = (frgi_array){.name = "h", .live = f->h, .bytes = each};
+    own[3] = (frgi_array){
+        .name = "lowest", .live = w->best, .bytes = (size_t)(f->n + f->m + 1) * each};
+    w->l->saved.n_own = 4;
+    if (w->there) {
+        frgi_lowrank_device_arrays(w->there, own);
+    }
+}
+
 frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frgi_lowrank_device *there,
                              frg_gw_report *report)
 {
     frgi_lowrank w = {.l = l, .f = f, .there = there, .report = report};
-    const int64_t n = l->x->n, m = l->y->n;
     frgi_factored_close(f, l->ctx);
     f->steps = l->t.steps;
-    f->n = n;
-    f->m = m;
+    f->n = l->x->n;
+    f->m = l->y->n;
     f->ld = l->t.s.ld;
     f->rank = frgi_lowrank_rank(l);
     l->epsilon = frgi_epsilon_start(l->o);
@@ -903,12 +919,7 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frgi_lowrank_devic
     l->stopping.ema = (double)NAN;
     l->stopping.bad = 0;
     frg_status status = open_factors(&w);
-    const size_t each = (size_t)f->rank * sizeof *f->q;
-    l->saved.n_own = there ? 0 : 4; /* runs on a device are not saved */
-    l->saved.own[0] = (frgi_array){"q", f->q, (size_t)n * each};
-    l->saved.own[1] = (frgi_array){"w", f->w, (size_t)m * each};
-    l->saved.own[2] = (frgi_array){"h", f->h, each};
-    l->saved.own[3] = (frgi_array){"lowest", w.best, (size_t)(n + m + 1) * each};
+    keep_in_states(&w);
     if (status >= 0) {
         status = loop(&w, report);
     }

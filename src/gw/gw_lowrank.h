@@ -75,6 +75,8 @@ FRG_MUST_USE frg_status frgi_lowrank_device_estimate(const frgi_lowrank_device *
 FRG_MUST_USE frg_status frgi_lowrank_device_put(const frgi_lowrank_device *d,
                                                 const frgi_factored *f);
 FRG_MUST_USE frg_status frgi_lowrank_device_fetch(const frgi_lowrank_device *d, frgi_factored *f);
+/** The four arrays of a saved state, of Q, W and h and of the copy of the best start, are there. */
+void frgi_lowrank_device_arrays(const frgi_lowrank_device *d, frgi_array *own);
 /** What it asks of gw_lowrank.c: rows of `count` pairs, and the random numbers (2 count) of their
  *  components and columns; `count` logarithms of a side's random start; log h_min. */
 void frgi_lowrank_rows(const frgi_level *l, int64_t count, uint64_t stream, int32_t *rows,

@@ -164,6 +164,9 @@ static frg_status fill(const frgi_lowrank_device *d)
         return status;
     }
     TRY(frgi_device_fill(d->place.dev, d->v, 0, d->v.bytes));
+    for (int part = 0; part < PARTS; part++) { /* a state has them before there is a best start */
+        TRY(frgi_device_fill(d->place.dev, d->kept[0][part], 0, d->kept[0][part].bytes));
+    }
     TRY(put(d, d->at, d->host.at));
     TRY(put(d, array_of(d, LR_WEIGHTS, 0), l->a));
     TRY(put(d, array_of(d, LR_WEIGHTS, 1), l->b));
@@ -398,6 +401,16 @@ frg_status frgi_lowrank_device_estimate(const frgi_lowrank_device *d, frgi_pair_
 }
 
 /* ---- factors to the device and back ---------------------------------------------------------- */
+
+void frgi_lowrank_device_arrays(const frgi_lowrank_device *d, frgi_array *own)
+{
+    for (int part = 0; part < PARTS; part++) {
+        own[part].live = NULL;
+        own[part].there[0] = factor_of(d, part);
+        own[PARTS].there[part] = d->kept[0][part];
+    }
+    own[PARTS].live = NULL;
+}
 
 frg_status frgi_lowrank_device_put(const frgi_lowrank_device *d, const frgi_factored *f)
 {

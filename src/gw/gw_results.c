@@ -70,7 +70,11 @@ frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c)
     const struct frgi_state *const state = &s->state;
     REQUIRE(s->ctx, c, "c is NULL");
     REQUIRE(s->ctx, state->filled, "there is no state: call frg_gw_keep, and this from its call");
+    TRY(frgi_state_fetch(state));
     TRY(frg_checkpoint_put(c, "format", &frgi_state_format, sizeof frgi_state_format));
+    if (state->device[0]) {
+        TRY(frg_checkpoint_put(c, "device", state->device, (int64_t)strlen(state->device) + 1));
+    }
     TRY(frg_checkpoint_put(c, "run", &state->numbers, sizeof state->numbers));
     for (int p = 0; p < state->n_arrays; p++) {
         TRY(frg_checkpoint_put(c, state->arrays[p].name, state->arrays[p].live,

@@ -635,10 +635,6 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
         return FRG_BAD_ARG;
     }
     frgi_run_begins(s->ctx);
-    if (s->where.dev && (s->state.save || s->state.from)) {
-        FAIL(s->ctx, E_DEVICE_STEP, "align: saving its state (a checkpoint) does not run on %s",
-             frgi_device_name(s->where.dev));
-    }
     const frgi_device_counts before = frgi_device_since(s->where.dev, (frgi_device_counts){0});
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;

@@ -41,11 +41,13 @@ typedef struct {
     frgi_pair *pairs;
 } frgi_start;
 
-/** An array of a saved state. */
+enum { FRGI_PIECES = 3 };
+/** An array of a saved state, here or on a device, where it may be in pieces. */
 typedef struct {
     char name[8];
-    void *live;
+    void *live; /* NULL: it is there */
     size_t bytes;
+    frgi_buffer there[FRGI_PIECES]; /* in their order; those behind the last are empty */
 } frgi_array;
 
 /** Seconds of a run: making costs, passes over them, all that is made of the plan between; and how

@@ -8,8 +8,16 @@
 #include <string.h>
 
 #include "core/checkpoint_bytes.h"
+#include "gw/gw_align.h"
+#include "gw/gw_level_device.h"
 
 const int64_t frgi_state_format = 2; /* 1: the numbers in another order, without this one */
+
+void frgi_state_begin(struct frgi_state *s, frg_gw *owner, frgi_device *dev)
+{
+    *s = (struct frgi_state){.ctx = owner->ctx, .report = &owner->report, .owner = owner, .dev = dev};
+    frgi_state_name_device(s);
+}
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -184,14 +192,11 @@ static int64_t pairs_of_lag(const frgi_level *l, int q)
                                                          : l->sampled.drawn;
 }
 
-/** The arrays that the next step of l depends on. */
-static void list_arrays(frgi_level *l)
+/** Those of them that the host's steps have and a device's do not. */
+static void list_host_arrays(frgi_level *l)
 {
     struct frgi_state *const s = l->saved.state;
     const frgi_sweep *const w = &l->t.s;
-    s->n_arrays = 0;
-    add(s, "F", -1, w->F, (size_t)w->n * sizeof *w->F);
-    add(s, "G", -1, w->G, (size_t)w->m * sizeof *w->G);
     for (int q = 0; q < FRGI_LAGS && q < l->sampled.n_lagged; q++) {
         add(s, "age", q, l->sampled.lagged[q], (size_t)pairs_of_lag(l, q) * sizeof(frgi_pair));
     }
@@ -199,6 +204,22 @@ static void list_arrays(frgi_level *l)
         add(s, "past", -1, l->t.kept, (size_t)w->rows * (size_t)w->ld * sizeof(float));
         add(s, "past_h", -1, w->base.past_h, (size_t)w->rows * sizeof *w->base.past_h);
         add(s, "past_g", -1, w->base.past_g, (size_t)w->ld * sizeof *w->base.past_g);
+    }
+}
+
+/** The arrays that the next step of l depends on.  On a device F and G are what came over last:
+ *  columns without weight keep theirs. */
+static void list_arrays(frgi_level *l)
+{
+    struct frgi_state *const s = l->saved.state;
+    const frgi_sweep *const w = &l->t.s;
+    s->n_arrays = 0;
+    add(s, "F", -1, w->F, (size_t)w->n * sizeof *w->F);
+    add(s, "G", -1, w->G, (size_t)w->m * sizeof *w->G);
+    if (l->device) {
+        s->n_arrays += frgi_level_device_arrays(l, s->arrays + s->n_arrays);
+    } else {
+        list_host_arrays(l);
     }
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         if (l->starts[q].F) {
@@ -208,11 +229,27 @@ static void list_arrays(frgi_level *l)
         }
     }
     for (int q = 0; q < l->saved.n_own; q++) {
-        add(s, l->saved.own[q].name, -1, l->saved.own[q].live, l->saved.own[q].bytes);
+        s->arrays[s->n_arrays++] = l->saved.own[q];
     }
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
+
+/** Room for a copy of all arrays: here, and there of those that lie there. */
+static frg_status reserve(const frgi_level *l)
+{
+    struct frgi_state *const s = l->saved.state;
+    size_t bytes = 0, own = 0;
+    for (int p = 0; p < s->n_arrays; p++) {
+        bytes += s->arrays[p].bytes;
+    }
+    for (int q = 0; q < l->saved.n_own; q++) {
+        own += l->saved.own[q].live ? 0 : l->saved.own[q].bytes;
+    }
+    TRY(GROW(s->ctx, &s->memory, bytes + 1, "the state of an alignment"));
+    const size_t there = own + (l->device ? frgi_level_device_arrays_most(l) : 0);
+    return there > 0 ? frgi_state_reserve_there(s, there) : FRG_OK;
+}
 
 frg_status frgi_state_point(frgi_level *l, int64_t t)
 {
@@ -220,18 +257,21 @@ frg_status frgi_state_point(frgi_level *l, int64_t t)
     if (!s || !s->save) {
         return FRG_OK;
     }
-    size_t bytes = 0;
     s->filled = false;
     list_arrays(l);
-    for (int p = 0; p < s->n_arrays; p++) {
-        bytes += s->arrays[p].bytes;
-    }
-    TRY(GROW(s->ctx, &s->memory, bytes + 1, "the state of an alignment"));
+    TRY(reserve(l));
     char *to = s->memory;
+    size_t there = 0;
     for (int p = 0; p < s->n_arrays; p++) {
-        frgi_transport_copy(&l->t, to, s->arrays[p].live, s->arrays[p].bytes);
-        s->arrays[p].live = to;
-        to += s->arrays[p].bytes;
+        frgi_array *const a = &s->arrays[p];
+        if (a->live) {
+            frgi_transport_copy(&l->t, to, a->live, a->bytes);
+        } else {
+            TRY(frgi_state_copy_there(s, a, there));
+            there += a->bytes;
+        }
+        a->live = to;
+        to += a->bytes;
     }
     numbers_of(l, t, &s->numbers);
     s->filled = true;
@@ -293,6 +333,7 @@ frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_
         FAIL(s->ctx, E_CHECKPOINT, "the checkpoint holds no state of an alignment");
     }
     memcpy(&v, run, sizeof v);
+    TRY(frgi_state_check_device(s, c));
     if (v.options != s->options) {
         return frgi_checkpoint_other_options(s->ctx, c);
     }
@@ -336,6 +377,20 @@ static bool are_points(const frgi_pair *pairs, int64_t count, const frgi_sweep *
     return sound;
 }
 
+/** Those on the device but for the mode's own: they come from c, not from there. */
+static bool are_sound_there(const frgi_level *l, const frg_checkpoint *c)
+{
+    frgi_array arrays[FRGI_ARRAYS];
+    const int count = l->device ? frgi_level_device_arrays(l, arrays) : 0;
+    bool sound = true;
+    for (int p = 0; p < count; p++) {
+        int64_t bytes;
+        const char *const from = frg_checkpoint_get(c, arrays[p].name, &bytes);
+        sound = sound && frgi_state_is_sound_there(l, &arrays[p], from);
+    }
+    return sound;
+}
+
 /** Every pair is one of points, every potential and weight a number. */
 static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
 {
@@ -344,6 +399,7 @@ static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
     bool sound = true;
     frgi_transport_copy(&l->t, F, w->F, (size_t)w->n * sizeof *F);
     frgi_transport_copy(&l->t, G, w->G, (size_t)w->m * sizeof *G);
+    sound = are_sound_there(l, c);
     const struct {
         const frgi_pair *pairs;
         const double *F, *G;
@@ -360,7 +416,7 @@ static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
             sound = sound && isfinite(sets[q].G[j]);
         }
     }
-    for (int q = 0; q < l->sampled.n_lagged; q++) {
+    for (int q = 0; q < l->sampled.n_lagged && !l->device; q++) {
         const int64_t count = pairs_of_lag(l, q);
         frgi_transport_copy(&l->t, l->sampled.given, l->sampled.lagged[q],
                             (size_t)count * sizeof *l->sampled.given);
@@ -415,7 +471,11 @@ static frg_status take_up(frgi_level *l)
             FAIL(s->ctx, E_MISMATCH, "the checkpoint has %lld bytes of '%s', %lld are needed",
                  from ? (long long)bytes : 0LL, s->arrays[p].name, (long long)s->arrays[p].bytes);
         }
-        frgi_transport_copy(&l->t, s->arrays[p].live, from, s->arrays[p].bytes);
+        if (s->arrays[p].live) {
+            frgi_transport_copy(&l->t, s->arrays[p].live, from, s->arrays[p].bytes);
+        } else {
+            TRY(frgi_state_put_there(s, &s->arrays[p], from));
+        }
     }
     if (!arrays_are_sound(l, c)) {
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
@@ -441,5 +501,8 @@ void frgi_state_close(struct frgi_state *s)
 {
     if (s->ctx) {
         DROP(s->ctx, &s->memory);
+    }
+    if (s->copy.handle) {
+        frgi_device_free(s->dev, &s->copy);
     }
 }

@@ -4,7 +4,8 @@
  * A step depends on what is listed here alone: potentials, pairs that wait, the plan or the factors
  * of the modes that keep them, the past costs once they are averaged, and some numbers.  Before
  * every step these are copied, if anybody wants states; a run that stops anywhere later leaves that
- * copy, so that the resumed run does the step again and ends with the same bits.
+ * copy, so that the resumed run does the step again and ends with the same bits.  Of a run on a
+ * device the copy lies there until somebody saves it (gw_state_device.c).
  */
 #ifndef FRGI_GW_STATE_H
 #define FRGI_GW_STATE_H
@@ -83,11 +84,16 @@ struct frgi_state {
     frgi_state_numbers numbers; /* of the last point, or of the one to take up */
     frgi_array arrays[FRGI_ARRAYS];
     int n_arrays;
-    char *memory; /* of the copies */
+    char *memory; /* of the copies, of those there, too */
     bool filled;
+    frgi_device *dev; /* NULL: the host */
+    frgi_buffer copy; /* of the arrays there */
+    char device[300]; /* the kind, the model and the driver; empty: the host */
     const frg_checkpoint *from; /* to be taken up by the phase and turn in numbers; NULL: none */
 };
 
+/** An empty one of `owner`, which runs on dev; NULL: the host. */
+void frgi_state_begin(struct frgi_state *s, frg_gw *owner, frgi_device *dev);
 /** Memory of a start; what l is now into it (gw_level.c). */
 FRG_MUST_USE frg_status frgi_start_open(const frgi_level *l, frgi_start *s);
 void frgi_start_fill(const frgi_level *l, frgi_start *s);
@@ -110,6 +116,24 @@ FRG_MUST_USE frg_status frgi_state_anew(frgi_level *l, frgi_phase phase);
 FRG_MUST_USE frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c,
                                         int64_t n_start);
 void frgi_state_close(struct frgi_state *s);
+
+/* ---- on a device (gw_state_device.c) ---- */
+
+/** Room there for the copies of `bytes`. */
+FRG_MUST_USE frg_status frgi_state_reserve_there(struct frgi_state *s, size_t bytes);
+/** The pieces of a, one behind the other, into that room from `from` on, where a is from then on. */
+FRG_MUST_USE frg_status frgi_state_copy_there(struct frgi_state *s, frgi_array *a, size_t from);
+/** The copies there of the last point into s->memory. */
+FRG_MUST_USE frg_status frgi_state_fetch(const struct frgi_state *s);
+/** The pieces of a <- the bytes of its section. */
+FRG_MUST_USE frg_status frgi_state_put_there(const struct frgi_state *s, const frgi_array *a,
+                                             const char *from);
+/** Whether the bytes of a section are pairs of points, or numbers. */
+bool frgi_state_is_sound_there(const frgi_level *l, const frgi_array *a, const char *from);
+void frgi_state_name_device(struct frgi_state *s);
+/** E_MISMATCH, with both names, where c is of another device or driver, or of the host. */
+FRG_MUST_USE frg_status frgi_state_check_device(const struct frgi_state *s,
+                                                const frg_checkpoint *c);
 
 #pragma GCC visibility pop
 #endif
