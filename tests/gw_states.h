@@ -18,6 +18,8 @@ typedef struct {
     frg_gw_start start_from;
     int64_t rank, n_start, max_iter;
     double mass, rho_source, linear_weight, damping;
+    bool keeps; /* the plan, its marginals; distances are divided by the largest */
+    bool few;   /* pairs and passes */
 } state_kind;
 
 typedef struct {
@@ -56,12 +58,18 @@ static inline frg_status state_open_some(frg_gw **out, frg_context *ctx, frgi_gw
     o.rho_source = k->rho_source > 0 ? k->rho_source : o.rho_source;
     o.linear_weight = k->linear_weight;
     o.damping = k->damping > 0 ? k->damping : o.damping;
+    o.store_plan = o.diag_exact = k->keeps;
+    o.scale = k->keeps ? FRG_GW_SCALE_BATCH_MAX : o.scale;
     o.k = 6;
     o.landmarks = 5;
+    o.anchors = k->few ? 5 : o.anchors;
+    o.lr_max_iter = k->few ? 1 : o.lr_max_iter;
+    o.lr_dykstra_max_iter = k->few ? 2 : o.lr_dykstra_max_iter;
+    o.max_inner = k->few ? 1 : o.max_inner;
     if (k->mode != FRG_GW_VERTEX) {
         o.epsilon = 0.02;
         o.min_iter = o.min_iter < o.max_iter ? o.min_iter : o.max_iter;
-        o.polish_passes = 20;
+        o.polish_passes = k->few ? 2 : 20;
     }
     return frgi_gw_open(out, ctx, where, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y},
                         k->linear_weight > 0 ? &l : NULL, &o);
@@ -96,9 +104,10 @@ static inline frg_status state_few_run(frg_context *ctx, frgi_device *dev, const
                           .multiscale = FRG_GW_MULTISCALE_OFF,
                           .start_from = FRG_GW_START_PRODUCT,
                           .n_start = 1,
-                          .max_iter = 3,
+                          .max_iter = 2,
                           .rank = of->rank,
-                          .linear_weight = 0.3};
+                          .linear_weight = 0.3,
+                          .few = true};
     keeper keeps = {.ctx = ctx,
                     .name = "gw",
                     .put = put_gw_state,

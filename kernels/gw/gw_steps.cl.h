@@ -14,6 +14,10 @@
  *
  *     -2/R (sum_r Dx_ri Dy_rj - 1/2 sum_r Dx_ri^2 1 - 1 1/2 sum_r Dy_rj^2)
  *
+ * With scale batch_max Dx and Dy are divided by their largest number first.  With diag_exact the two
+ * distances more are made of the averaged marginals r and c of the plan, sum_k C_ik^2 r_k instead of
+ * 1/R sum_r Dx_ri^2; with store_plan the plan is averaged as a whole, and pairs are drawn from it.
+ *
  * Weights are sums in `wide`, in LV_RUNS runs of columns or rows whatever the size of a group is,
  * so that a draw depends on the plan alone.
  */
@@ -39,6 +43,71 @@ KERNEL void level_terms(ITEM GLOBAL real *rows, i64 n, i64 rank, i32 second)
             sum += rows[r * n + i] * rows[r * n + i];
         }
         rows[(rank + second) * n + i] = R(-0.5) * sum;
+        rows[(rank + 1 - second) * n + i] = R(1);
+    }
+}
+
+/** most[r] <- the largest |number| of row r, a row a group. */
+KERNEL void level_row_most(ITEM GLOBAL real *most, GLOBAL const real *rows, i64 n)
+{
+    LOCAL_MEM(real, room, GROUP_MOST);
+    real x[1] = {R(0)};
+    for (i64 i = LID0; i < n; i += LSIZE0) {
+        x[0] = FMAX(x[0], FABS(rows[GID0 * n + i]));
+    }
+    sinkhorn_reduce(room, x, 0, 1);
+    if (LID0 == 0) {
+        most[GID0] = x[0];
+    }
+}
+
+/** All of `rank` rows divided by the largest of `most`, a row a group. */
+KERNEL void level_divide(ITEM GLOBAL real *rows, GLOBAL const real *most, i64 n, i64 rank)
+{
+    LOCAL_MEM(real, room, GROUP_MOST);
+    real x[1] = {R(0)};
+    for (i64 r = LID0; r < rank; r += LSIZE0) {
+        x[0] = FMAX(x[0], most[r]);
+    }
+    sinkhorn_reduce(room, x, 0, 1);
+    const real scale = x[0] > R(0) ? R(1) / x[0] : R(1);
+    for (i64 i = LID0; i < n; i += LSIZE0) {
+        rows[GID0 * n + i] *= scale;
+    }
+}
+
+/** sums <- sums + alpha (the plan's row sums, or of the second side column sums, less them), as the
+ *  last pass left the plan; SK_FOLD points a group. */
+KERNEL void level_keep_sums(ITEM GLOBAL wide *sums, GLOBAL const real *v, GLOBAL const i64 *at,
+                            wide alpha, i32 second)
+{
+    const i64 n = at[second ? SK_M : SK_N], first = GID0 * SK_FOLD;
+    GLOBAL const real *const partial = v + at[SK_PARTIAL];
+    for (i64 i = first + LID0; i < least(first + SK_FOLD, n); i += LSIZE0) {
+        wide now = second ? W(0) : W(v[at[SK_ROW_SUM] + i]);
+        for (i64 c = 0; second && c < at[SK_CHUNKS]; c++) {
+            now += W(partial[c * n + i]);
+        }
+        sums[i] += alpha * (now - sums[i]);
+    }
+}
+
+/** Rows R and R + 1 as level_terms has them, from squares_i = sum_k C_ik^2 w_k and the weights w;
+ *  of weights without a sum the terms stay.  SK_FOLD points a group. */
+KERNEL void level_kept_terms(ITEM GLOBAL real *rows, GLOBAL const wide *squares,
+                             GLOBAL const wide *weights, i64 n, i64 rank, i32 second)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    const i64 first = GID0 * SK_FOLD;
+    wide total = W(0);
+    for (i64 k = LID0; k < n; k += LSIZE0) {
+        total += weights[k];
+    }
+    total = group_sum_wide(total, room);
+    for (i64 i = first + LID0; i < least(first + SK_FOLD, n); i += LSIZE0) {
+        if (total > W(0)) {
+            rows[(rank + second) * n + i] = (real)(W(-0.5) * (wide)rank * squares[i] / total);
+        }
         rows[(rank + 1 - second) * n + i] = R(1);
     }
 }
@@ -229,20 +298,27 @@ FUNCTION wide level_weight(GLOBAL const real *cost, GLOBAL const real *v, GLOBAL
     return EXP2(level_exponent(cost, v, at, i, j));
 }
 
+/** Weight of row i: its sum in the plan of the passes, or in the averaged one, whose row sums are
+ *  the third n numbers of level_average. */
+FUNCTION wide level_row_weight(GLOBAL const real *v, GLOBAL const i64 *at,
+                               GLOBAL const wide *by_row, i32 averaged, i64 i)
+{
+    return averaged ? by_row[2 * at[SK_N] + i] : W(v[at[SK_ROW_SUM] + i]);
+}
+
 /** Rows of the pairs first .. first + count - 1: those where the plan's row sums, added in order,
  *  pass share[from], share[from + 1], ... of their sum; of a plan without mass all rows are alike.
- *  One group. */
+ *  averaged: of that plan, by_row what level_average left; else by_row is not read.  One group. */
 KERNEL void level_draw_rows(ITEM GLOBAL i32 *row, GLOBAL wide *moments, GLOBAL const wide *share,
-                            GLOBAL const real *v, GLOBAL const i64 *at, i64 first, i64 from,
-                            i64 count)
+                            GLOBAL const real *v, GLOBAL const i64 *at, GLOBAL const wide *by_row,
+                            i32 averaged, i64 first, i64 from, i64 count)
 {
     LOCAL_MEM(wide, sums, LV_RUNS);
-    GLOBAL const real *const weight = v + at[SK_ROW_SUM];
     const i64 n = at[SK_N], each = (n + LV_RUNS - 1) / LV_RUNS;
     for (i64 run = LID0; run < LV_RUNS; run += LSIZE0) {
         wide sum = W(0);
         for (i64 i = run * each; i < least((run + 1) * each, n); i++) {
-            sum += W(weight[i]);
+            sum += level_row_weight(v, at, by_row, averaged, i);
         }
         sums[run] = sum;
     }
@@ -255,8 +331,9 @@ KERNEL void level_draw_rows(ITEM GLOBAL i32 *row, GLOBAL wide *moments, GLOBAL c
         const i64 run = level_run(sums, goal, &below);
         i64 last = least((i64)(part * (wide)n), n - 1), found = flat ? last : -1;
         for (i64 i = run * each; i < least((run + 1) * each, n) && found < 0; i++) {
-            below += W(weight[i]);
-            last = weight[i] > R(0) ? i : last;
+            const wide weight = level_row_weight(v, at, by_row, averaged, i);
+            below += weight;
+            last = weight > W(0) ? i : last;
             found = below > goal ? i : -1;
         }
         row[first + r] = (i32)(found >= 0 ? found : last);
@@ -267,17 +344,18 @@ KERNEL void level_draw_rows(ITEM GLOBAL i32 *row, GLOBAL wide *moments, GLOBAL c
 }
 
 /** Columns of the pairs first, first + 1, ..., a pair a group: the one where the weights of row
- *  of[first + r], added in order, pass uniform[from + r] of their sum. */
+ *  of[first + r], added in order, pass uniform[from + r] of their sum.  averaged: `of` is that plan;
+ *  else the costs. */
 KERNEL void level_draw(ITEM GLOBAL i32 *column, GLOBAL const i32 *row, GLOBAL const wide *uniform,
-                       GLOBAL const real *cost, GLOBAL const real *v, GLOBAL const i64 *at,
-                       i64 first, i64 from)
+                       GLOBAL const real *of, GLOBAL const real *v, GLOBAL const i64 *at,
+                       i32 averaged, i64 first, i64 from)
 {
     LOCAL_MEM(wide, sums, LV_RUNS);
     const i64 m = at[SK_M], each = (m + LV_RUNS - 1) / LV_RUNS, i = row[first + GID0];
     for (i64 run = LID0; run < LV_RUNS; run += LSIZE0) {
         wide sum = W(0);
         for (i64 j = run * each; j < least((run + 1) * each, m); j++) {
-            sum += level_weight(cost, v, at, i, j);
+            sum += averaged ? W(of[i * m + j]) : level_weight(of, v, at, i, j);
         }
         sums[run] = sum;
     }
@@ -288,7 +366,7 @@ KERNEL void level_draw(ITEM GLOBAL i32 *column, GLOBAL const i32 *row, GLOBAL co
         const i64 run = level_run(sums, goal, &below);
         i64 last = 0, found = -1;
         for (i64 j = run * each; j < least((run + 1) * each, m) && found < 0; j++) {
-            const wide weight = level_weight(cost, v, at, i, j);
+            const wide weight = averaged ? W(of[i * m + j]) : level_weight(of, v, at, i, j);
             below += weight;
             last = weight > W(0) ? j : last;
             found = below > goal ? j : -1;
@@ -297,26 +375,39 @@ KERNEL void level_draw(ITEM GLOBAL i32 *column, GLOBAL const i32 *row, GLOBAL co
     }
 }
 
-/** plan <- plan + alpha (P - plan), a row a group; squares[i] <- the sum of the squares of that
- *  change, squares[n + i] of P. */
-KERNEL void level_average(ITEM GLOBAL real *plan, GLOBAL wide *squares, GLOBAL const real *cost,
-                          GLOBAL const real *v, GLOBAL const i64 *at, wide alpha)
+/** What is added to the exponents of a partial plan; slot: of the state that has it. */
+FUNCTION wide level_raised(GLOBAL const real *v, GLOBAL const i64 *at, i32 slot)
+{
+    const real shift = v[at[SK_STATES] + slot * SKS_COUNT + SKS_SHIFT];
+    return at[SK_RELAXED] ? W(0) : W(shift);
+}
+
+/** plan <- plan + alpha (P - plan), a row a group; by_row[i] <- the sum of the squares of that
+ *  change, by_row[n + i] of P, by_row[2 n + i] <- the row's sum in the new plan. */
+KERNEL void level_average(ITEM GLOBAL real *plan, GLOBAL wide *by_row, GLOBAL const real *cost,
+                          GLOBAL const real *v, GLOBAL const i64 *at, i32 slot, wide alpha)
 {
     LOCAL_MEM(wide, room, GROUP_MOST);
     const i64 m = at[SK_M], i = GID0;
-    wide change = W(0), whole = W(0);
+    const wide raised = level_raised(v, at, slot);
+    wide change = W(0), whole = W(0), sum = W(0);
     for (i64 j = LID0; j < m; j += LSIZE0) {
-        const wide before = W(plan[i * m + j]), weight = level_weight(cost, v, at, i, j);
+        const wide before = W(plan[i * m + j]);
+        const wide weight = EXP2(level_exponent(cost, v, at, i, j) + raised);
         const wide gap = alpha * (weight - before), now = before + gap;
+        const real kept = now < W(1.2e-38f) ? R(0) : (real)now;
         change += gap * gap;
         whole += weight * weight;
-        plan[i * m + j] = now < W(1.2e-38f) ? R(0) : (real)now;
+        sum += W(kept);
+        plan[i * m + j] = kept;
     }
     change = group_sum_wide(change, room);
     whole = group_sum_wide(whole, room);
+    sum = group_sum_wide(sum, room);
     if (LID0 == 0) {
-        squares[i] = change;
-        squares[at[SK_N] + i] = whole;
+        by_row[i] = change;
+        by_row[at[SK_N] + i] = whole;
+        by_row[2 * at[SK_N] + i] = sum;
     }
 }
 
@@ -382,8 +473,7 @@ KERNEL void level_entropy(ITEM GLOBAL wide *sums, GLOBAL const real *cost, GLOBA
 {
     LOCAL_MEM(wide, room, GROUP_MOST);
     const i64 m = at[SK_M], i = GID0;
-    const real shift = v[at[SK_STATES] + slot * SKS_COUNT + SKS_SHIFT];
-    const wide raised = at[SK_RELAXED] ? W(0) : W(shift);
+    const wide raised = level_raised(v, at, slot);
     wide entropy = W(0), mass = W(0);
     for (i64 j = LID0; j < m; j += LSIZE0) {
         const wide x = level_exponent(cost, v, at, i, j) + raised, weight = EXP2(x);

@@ -254,7 +254,7 @@ static frg_status choose_store(frg_gw *s, frgi_cost_storage *storage)
 {
     if (iterates_there(s)) { /* the cost lies there; rows of the plan are of exponents in double */
         s->report.cost_store = FRG_GW_STORE_F32;
-        *storage = (frgi_cost_storage){.store = FRGI_X64};
+        *storage = (frgi_cost_storage){.store = FRGI_X64, .there = true};
         return FRG_OK;
     }
     const frgi_form forms[] = {{FRG_GW_STORE_F32, frgi_level_storage(&s->o, true)},

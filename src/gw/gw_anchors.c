@@ -148,42 +148,6 @@ static int rising(const void *a, const void *b, const void *unused)
     return (*x > *y) - (*x < *y);
 }
 
-/** The shares of the plan's mass below which rows are, in the order of draw_indices. */
-static void draw_shares(const frgi_level *l, int64_t count, uint64_t stream, double *shares)
-{
-    const bool independent = l->o->sampling == FRG_GW_MULTINOMIAL;
-    const double shift = uniform(l, stream, -1);
-    for (int64_t q = 0; q < count; q++) {
-        shares[q] = independent ? uniform(l, stream, q) : ((double)q + shift) / (double)count;
-    }
-    if (independent) {
-        frgi_sort(shares, count, sizeof *shares, rising, NULL);
-    }
-}
-
-/** Rows are drawn here where marginals hold, and else there from the plan's row sums; each pair
- *  takes the random numbers of its row and column along through the random order, and columns are
- *  found there. */
-static frg_status draw_on_device(frgi_level *l, int area, int64_t count, uint64_t s, frgi_pair *out)
-{
-    double *const uniforms = frgi_level_device_uniforms(l, area), *const shares = uniforms + count;
-    const bool rows_here = frgi_is_balanced(l->o);
-    for (int64_t q = 0; q < count; q++) {
-        out[q].j = (int32_t)q;
-    }
-    shuffle(l, count, s + 4, out, false);
-    if (!rows_here) { /* `uniforms` has room for the ordered ones until they are filled */
-        draw_shares(l, count, s + 1, uniforms);
-        for (int64_t q = 0; q < count; q++) {
-            shares[q] = uniforms[out[q].j];
-        }
-    }
-    for (int64_t q = 0; q < count; q++) {
-        uniforms[q] = uniform(l, s + 2, out[q].j);
-    }
-    return frgi_level_device_draw(l, area, rows_here ? out : NULL, count);
-}
-
 /** Rows of the present plan, or of the averaged one that is kept; rising. */
 static void draw_rows(const frgi_level *l, bool averaged, int64_t count, uint64_t s, frgi_pair *out)
 {
@@ -198,6 +162,46 @@ static void draw_rows(const frgi_level *l, bool averaged, int64_t count, uint64_
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
     }
+}
+
+/** The shares of the plan's mass below which rows are, in the order of draw_indices. */
+static void draw_shares(const frgi_level *l, int64_t count, uint64_t stream, double *shares)
+{
+    const bool independent = l->o->sampling == FRG_GW_MULTINOMIAL;
+    const double shift = uniform(l, stream, -1);
+    for (int64_t q = 0; q < count; q++) {
+        shares[q] = independent ? uniform(l, stream, q) : ((double)q + shift) / (double)count;
+    }
+    if (independent) {
+        frgi_sort(shares, count, sizeof *shares, rising, NULL);
+    }
+}
+
+/** Rows are drawn here where marginals hold and the plan is not an averaged one that is kept, and
+ *  else there from the plan's row sums; each pair takes the random numbers of its row and column
+ *  along through the random order, and columns are found there. */
+static frg_status draw_on_device(frgi_level *l, int area, bool averaged, int64_t count, uint64_t s,
+                                 frgi_pair *out)
+{
+    double *const uniforms = frgi_level_device_uniforms(l, area), *const shares = uniforms + count;
+    const bool rows_here = frgi_is_balanced(l->o) && !averaged;
+    if (rows_here) {
+        draw_rows(l, false, count, s, out);
+    }
+    for (int64_t q = 0; q < count; q++) {
+        out[q].j = (int32_t)q;
+    }
+    shuffle(l, count, s + 4, out, false);
+    if (!rows_here) { /* `uniforms` has room for the ordered ones until they are filled */
+        draw_shares(l, count, s + 1, uniforms);
+        for (int64_t q = 0; q < count; q++) {
+            shares[q] = uniforms[out[q].j];
+        }
+    }
+    for (int64_t q = 0; q < count; q++) {
+        uniforms[q] = uniform(l, s + 2, out[q].j);
+    }
+    return frgi_level_device_draw(l, area, averaged, rows_here ? out : NULL, count);
 }
 
 frg_status frgi_host_draw(frgi_level *l, bool averaged, int64_t count, uint64_t stream,
@@ -228,14 +232,9 @@ frg_status frgi_host_draw(frgi_level *l, bool averaged, int64_t count, uint64_t 
 /** From the present plan, or from the averaged one that is kept; to that area of a device. */
 static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, frgi_pair *out)
 {
-    const bool averaged = area < FRGI_AREA_CHECK && l->kept.plan;
-    if (!l->device) {
-        return l->t.steps->pairs->draw(l, averaged, count, stream, out);
-    }
-    if (frgi_is_balanced(l->o)) {
-        draw_rows(l, averaged, count, stream * 16, out);
-    }
-    return draw_on_device(l, area, count, stream * 16, out);
+    const bool averaged = area < FRGI_AREA_CHECK && frgi_keeps_plan(l);
+    return l->device ? draw_on_device(l, area, averaged, count, stream * 16, out)
+                     : l->t.steps->pairs->draw(l, averaged, count, stream, out);
 }
 
 frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
@@ -260,7 +259,7 @@ frg_status frgi_keep_lagged(frgi_level *l)
 {
     frgi_pair *const oldest = l->sampled.lagged[FRGI_LAGS - 1];
     const int area = l->sampled.area[FRGI_LAGS - 1];
-    const int64_t kept = l->o->damping < 1 && !l->kept.plan ? FRGI_LAGS : 1;
+    const int64_t kept = l->o->damping < 1 && !frgi_keeps_plan(l) ? FRGI_LAGS : 1;
     for (int64_t q = FRGI_LAGS - 1; q > 0; q--) {
         l->sampled.lagged[q] = l->sampled.lagged[q - 1];
         l->sampled.area[q] = l->sampled.area[q - 1];

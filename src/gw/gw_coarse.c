@@ -269,7 +269,7 @@ static frg_status hand_over(const coarse *c, const frgi_start *from, frgi_level 
          * pairs would make narrower */
         fine->sampled.drawn = frgi_drawn_of(fine->o, fine->sampled.count_most);
     }
-    frgi_kept_reset(fine, false);
+    TRY(frgi_kept_reset(fine, false));
     TRY(fine->device ? frgi_level_device_potentials(fine) : FRG_OK);
     return frgi_level_put_pairs(fine, from->drawn);
 }

@@ -13,18 +13,28 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_solver.h"
+#include "gw/gw_level_device.h"
 
 enum { KEPT_CHUNKS = 64 };
+
+bool frgi_keeps_plan(const frgi_level *l)
+{
+    return l->o->store_plan != 0;
+}
+
+bool frgi_keeps_sums(const frgi_level *l)
+{
+    return l->o->diag_exact && !frgi_is_balanced(l->o);
+}
 
 static void lay_out(frgi_arena *a, frgi_level *l)
 {
     const int64_t n = l->x->n, m = l->y->n;
-    if (l->o->store_plan) {
+    if (frgi_keeps_plan(l)) {
         l->kept.plan = TAKE(a, float, frgi_mul((size_t)n, (size_t)m));
         l->kept.rows = TAKE(a, double, 2 * n);
     }
-    if (l->o->diag_exact && !frgi_is_balanced(l->o)) {
+    if (frgi_keeps_sums(l)) {
         l->kept.sums = TAKE(a, double, n + m);
     }
 }
@@ -38,6 +48,9 @@ frg_status frgi_kept_open(frgi_level *l)
 {
     const int64_t n = l->x->n, m = l->y->n;
     frgi_kept *const k = &l->kept;
+    if (l->t.storage.there) {
+        return FRG_OK;
+    }
     lay_out(&k->memory, l);
     if (k->memory.used == 0) {
         return FRG_OK;
@@ -161,21 +174,29 @@ const struct frgi_kept_steps frgi_kept_host_steps = {
 
 /* ---- between the steps ----------------------------------------------------------------------- */
 
-void frgi_kept_reset(frgi_level *l, bool known)
+frg_status frgi_kept_reset(frgi_level *l, bool known)
 {
+    if (l->device) {
+        return frgi_level_device_keep_reset(l, known);
+    }
     if (l->kept.memory.bytes > 0) {
         l->t.steps->kept->reset(l, known);
     }
+    return FRG_OK;
 }
 
-void frgi_kept_fold(frgi_level *l)
+frg_status frgi_kept_fold(frgi_level *l)
 {
+    if (l->device) {
+        return frgi_level_device_keep_fold(l);
+    }
     if (l->kept.plan) {
         l->t.steps->kept->fold_plan(l);
     }
     if (l->kept.sums) {
         l->t.steps->kept->fold_sums(l);
     }
+    return FRG_OK;
 }
 
 void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)

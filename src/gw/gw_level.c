@@ -154,7 +154,7 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->sampled.drawn = frgi_drawn_of(l->o, l->sampled.count);
     l->epsilon = frgi_epsilon_start(l->o);
     TRY(frgi_level_potentials(l));
-    frgi_kept_reset(l, true);
+    TRY(frgi_kept_reset(l, true));
     l->sampled.lagged_count[0] = l->sampled.drawn;
     l->sampled.lagged_used[0] = 0;
     l->t.steps->pairs->draw_product(l, STREAM_START);
@@ -258,7 +258,7 @@ frg_status frgi_level_recall(frgi_level *l, const frgi_start *from)
     frgi_transport_copy(&l->t, l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
     frgi_transport_copy(&l->t, l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
     frgi_transport_set_dummy(&l->t);
-    frgi_kept_reset(l, false);
+    TRY(frgi_kept_reset(l, false));
     if (l->device) {
         TRY(frgi_level_device_potentials(l));
     }
@@ -459,7 +459,7 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
     now = frgi_seconds();
     l->spent.inner += now - begin;
     begin = now;
-    frgi_kept_fold(l);
+    TRY(frgi_kept_fold(l));
     TRY(frgi_keep_lagged(l));
     l->spent.sample += frgi_seconds() - begin;
     l->step++;

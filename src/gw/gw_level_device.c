@@ -26,11 +26,11 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
     const struct {
         bool is;
         const char *what;
-    } refused[] = {{o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
-                   {o->store_plan != 0, "store_plan"},
-                   {o->diag_exact != 0, "diag_exact"},
-                   {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},
-                   {o->auto_store != 0, "auto_store"},
+    } refused[] = {{o->cost_store == FRG_GW_STORE_FLY,
+                    "cost_store fly, which would spare n m floats beside the n n + m m of the "
+                    "distances that lie there (leave it at auto),"},
+                   {o->auto_store != 0,
+                    "auto_store, as costs have no smaller form there than f32 (leave it out),"},
                    {!frgi_device_is(dev)->f64, "an alignment, which needs doubles at its end,"}};
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
         if (refused[q].is) {
@@ -42,6 +42,23 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
+
+static frgi_buffer take_if(frgi_device_arena *a, bool is, size_t bytes)
+{
+    return is ? frgi_device_take(a, bytes) : (frgi_buffer){0};
+}
+
+static void layout_kept(const frgi_level *l, frgi_device_arena *a)
+{
+    frgi_level_device *const d = l->device;
+    const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, one = sizeof(double);
+    const bool plan = frgi_keeps_plan(l), sums = frgi_keeps_sums(l);
+    d->kept.plan = take_if(a, plan, frgi_mul(n, m) * sizeof(float));
+    d->kept.by_row = take_if(a, plan, 3 * n * one);
+    d->kept.sums[0] = take_if(a, sums, n * one);
+    d->kept.sums[1] = take_if(a, sums, m * one);
+    d->kept.squares = take_if(a, sums, (n > m ? n : m) * one);
+}
 
 static void layout(const frgi_level *l, frgi_device_arena *a)
 {
@@ -61,6 +78,8 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
     d->column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
     d->index = frgi_device_take(a, room * sizeof(int32_t));
     d->uniforms = frgi_device_take(a, FRGI_STAGES_OF_PAIRS * 2 * room * sizeof(double));
+    d->most = take_if(a, l->o->scale == FRG_GW_SCALE_BATCH_MAX, rank * one);
+    layout_kept(l, a);
     d->sides = frgi_device_take(a, 2 * CHECK_MOST * sizeof(double));
     d->moments = frgi_device_take(a, LV_MOMENTS * sizeof(double));
     d->loop.costs = d->end.costs = d->costs;
@@ -103,6 +122,23 @@ static frg_status put_linear(const frgi_level *l)
     return put_waiting(d, d->linear, d->host.costs, d->linear.bytes);
 }
 
+/** The arrays of gw_kept.c that belong to a saved state. */
+static void keep_in_states(frgi_level *l)
+{
+    const frgi_level_device *const d = l->device;
+    frgi_array *const own = l->saved.own;
+    int *const count = &l->saved.n_own;
+    if (frgi_keeps_plan(l)) {
+        own[(*count)++] = (frgi_array){
+            .name = "plan", .bytes = d->kept.plan.bytes, .there = {d->kept.plan}};
+    }
+    if (frgi_keeps_sums(l)) {
+        own[(*count)++] = (frgi_array){.name = "sums",
+                                       .bytes = d->kept.sums[0].bytes + d->kept.sums[1].bytes,
+                                       .there = {d->kept.sums[0], d->kept.sums[1]}};
+    }
+}
+
 static frg_status open_memory(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
@@ -140,6 +176,7 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
     if (status != FRG_OK) {
         return status;
     }
+    keep_in_states(l);
     TRY(put_linear(l));
     const float *const means = l->product.means;
     return frgi_level_device_put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means,
@@ -282,6 +319,33 @@ static frg_status add_terms(const frgi_level *l, int64_t R)
     return FRG_OK;
 }
 
+/** The same of the averaged marginals, R sum_k C_ik^2 r_k / sum_k r_k in the place of the sums. */
+static frg_status put_kept_terms(const frgi_level *l, int64_t R)
+{
+    frgi_level_device *const d = l->device;
+    for (int second = 0; second < 2; second++) {
+        const int64_t points = second ? l->y->n : l->x->n;
+        TRY(LAUNCH(d->place.dev, d->end.program, "level_squares", points, 1, d->place.group,
+                   BUFFER(d->kept.squares), BUFFER(second ? d->y : d->x),
+                   BUFFER(d->kept.sums[second]), INT64(points)));
+        TRY(LAUNCH(d->place.dev, d->steps, "level_kept_terms", (points + SK_FOLD - 1) / SK_FOLD, 1,
+                   d->place.group, BUFFER(second ? d->of_pairs.rows_y : d->of_pairs.rows_x),
+                   BUFFER(d->kept.squares), BUFFER(d->kept.sums[second]), INT64(points), INT64(R),
+                   INT32(second)));
+    }
+    d->of_cost.rank = R + TERMS;
+    return FRG_OK;
+}
+
+/** Scale batch_max: the rows of a side divided by their largest number. */
+static frg_status divide(const frgi_level_device *d, frgi_buffer rows, int64_t points, int64_t R)
+{
+    TRY(LAUNCH(d->place.dev, d->steps, "level_row_most", R, 1, d->place.group, BUFFER(d->most),
+               BUFFER(rows), INT64(points)));
+    return LAUNCH(d->place.dev, d->steps, "level_divide", R, 1, d->place.group, BUFFER(rows),
+                  BUFFER(d->most), INT64(points), INT64(R));
+}
+
 frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
@@ -292,8 +356,14 @@ frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
     TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
                BUFFER(d->of_pairs.rows_y), BUFFER(d->y), BUFFER(d->column), BUFFER(d->index),
                BUFFER(d->of_pairs.mean_y), INT64(l->y->n)));
+    if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
+        TRY(divide(d, d->of_pairs.rows_x, l->x->n, R));
+        TRY(divide(d, d->of_pairs.rows_y, l->y->n, R));
+    }
     take_rows(d, R, l->product.means != NULL);
-    return frgi_is_balanced(l->o) ? FRG_OK : add_terms(l, R);
+    return frgi_keeps_sums(l)        ? put_kept_terms(l, R)
+           : frgi_is_balanced(l->o) ? FRG_OK
+                                    : add_terms(l, R);
 }
 
 frg_status frgi_level_device_pack(frgi_level *l, int64_t R)
@@ -408,23 +478,30 @@ static void layout_exact(const frgi_level *l)
     const size_t n = (size_t)l->x->n, all = frgi_mul(n, (size_t)l->y->n) * sizeof(float);
     d->exact.plan = frgi_device_take(&d->exact.memory, all);
     d->exact.middle = frgi_device_take(&d->exact.memory, all);
-    d->exact.squares = frgi_device_take(&d->exact.memory, 2 * n * sizeof(double));
+    d->exact.by_row = frgi_device_take(&d->exact.memory, 3 * n * sizeof(double));
+}
+
+/** to <- the plan to start from, or a b'. */
+static frg_status put_initial(const frgi_level *l, frgi_buffer to)
+{
+    const frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    for (int64_t e = 0; e < n * m; e++) {
+        d->host.costs[e] =
+            l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
+    }
+    return put_waiting(d, to, d->host.costs, to.bytes);
 }
 
 frg_status frgi_level_device_exact_open(frgi_level *l, frgi_buffer *plan)
 {
     frgi_level_device *const d = l->device;
-    const int64_t n = l->x->n, m = l->y->n;
     d->exact.memory = (frgi_device_arena){.align = d->memory.align};
     layout_exact(l);
     TRY(frgi_device_arena_open(&d->exact.memory, d->place.dev, "exact linearisation"));
     layout_exact(l);
-    for (int64_t e = 0; e < n * m; e++) {
-        d->host.costs[e] =
-            l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
-    }
     *plan = d->exact.plan;
-    return put_waiting(d, d->exact.plan, d->host.costs, d->exact.plan.bytes);
+    return put_initial(l, d->exact.plan);
 }
 
 void frgi_level_device_averaged_close(frgi_level *l)
@@ -448,20 +525,75 @@ frg_status frgi_level_device_linearise(frgi_level *l)
     return FRG_OK;
 }
 
+/** The plan into the averaged one, alpha its share; changes[0], [1] <- the sums of the squares of
+ *  the change and of the plan. */
+static frg_status average(const frgi_level *l, frgi_buffer plan, frgi_buffer by_row, double alpha,
+                          double *changes)
+{
+    const frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_average", n, 1, d->place.group, BUFFER(plan),
+               BUFFER(by_row), BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at),
+               INT32(d->loop.slot), WIDE(alpha)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_two_sums", 1, 1, d->place.group, BUFFER(d->moments),
+               BUFFER(by_row), INT64(n)));
+    TRY(frgi_device_get(d->place.dev, changes, d->moments, 2 * sizeof *changes));
+    return frgi_device_wait(d->place.dev);
+}
+
 frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm)
 {
     frgi_level_device *const d = l->device;
-    const int64_t n = l->x->n;
     double *const squares = d->host.moments;
-    TRY(LAUNCH(d->place.dev, d->steps, "level_average", n, 1, d->place.group, BUFFER(d->exact.plan),
-               BUFFER(d->exact.squares), BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at),
-               WIDE(l->o->damping)));
-    TRY(LAUNCH(d->place.dev, d->steps, "level_two_sums", 1, 1, d->place.group, BUFFER(d->moments),
-               BUFFER(d->exact.squares), INT64(n)));
-    TRY(frgi_device_get(d->place.dev, squares, d->moments, 2 * sizeof *squares));
-    TRY(frgi_device_wait(d->place.dev));
+    TRY(average(l, d->exact.plan, d->exact.by_row, l->o->damping, squares));
     *change = sqrt(squares[0]);
     *norm = sqrt(squares[1]);
+    return FRG_OK;
+}
+
+/* ---- what is kept of the plan (gw_kept.c) ---------------------------------------------------- */
+
+frg_status frgi_level_device_keep_reset(frgi_level *l, bool known)
+{
+    frgi_level_device *const d = l->device;
+    const frgi_buffer plan = d->kept.plan;
+    d->kept.known = known;
+    if (frgi_keeps_plan(l)) {
+        TRY(known ? put_initial(l, plan) : frgi_device_fill(d->place.dev, plan, 0, plan.bytes));
+    }
+    if (frgi_keeps_sums(l)) {
+        TRY(put_waiting(d, d->kept.sums[0], l->a, d->kept.sums[0].bytes));
+        TRY(put_waiting(d, d->kept.sums[1], l->b, d->kept.sums[1].bytes));
+    }
+    return FRG_OK;
+}
+
+void frgi_level_device_keep_taken(const frgi_level *l, const float *plan)
+{
+    const int64_t count = l->x->n * l->y->n;
+    bool known = false;
+    for (int64_t e = 0; e < count && !known; e++) {
+        known = plan[e] > 0;
+    }
+    l->device->kept.known = known;
+}
+
+frg_status frgi_level_device_keep_fold(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    double *const squares = d->host.moments;
+    if (frgi_keeps_plan(l)) { /* of a plan that nothing is known of the new one is taken whole */
+        const bool known = d->kept.known;
+        TRY(average(l, d->kept.plan, d->kept.by_row, known ? l->o->damping : 1, squares));
+        l->stopping.change = known ? sqrt(squares[0]) : (double)INFINITY;
+        d->kept.known = true;
+    }
+    for (int second = 0; second < 2 && frgi_keeps_sums(l); second++) {
+        const int64_t points = second ? l->y->n : l->x->n;
+        TRY(LAUNCH(d->place.dev, d->steps, "level_keep_sums", (points + SK_FOLD - 1) / SK_FOLD, 1,
+                   d->place.group, BUFFER(d->kept.sums[second]), BUFFER(d->loop.v),
+                   BUFFER(d->loop.at), WIDE(l->o->damping), INT32(second)));
+    }
     return FRG_OK;
 }
 
@@ -556,7 +688,8 @@ double *frgi_level_device_uniforms(const frgi_level *l, int area)
     return l->device->host.drawn[memory_of(area)].uniforms;
 }
 
-frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs, int64_t count)
+frg_status frgi_level_device_draw(frgi_level *l, int area, bool averaged, const frgi_pair *pairs,
+                                  int64_t count)
 {
     frgi_level_device *const d = l->device;
     const int memory = memory_of(area);
@@ -575,9 +708,11 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pair
     } else {
         TRY(LAUNCH(d->place.dev, d->steps, "level_draw_rows", 1, 1, d->place.group, BUFFER(d->row),
                    BUFFER(d->moments), BUFFER(d->uniforms), BUFFER(d->loop.v), BUFFER(d->loop.at),
+                   BUFFER(averaged ? d->kept.by_row : d->uniforms), INT32(averaged),
                    INT64(area * d->room), INT64(from + count), INT64(count)));
     }
     return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group, BUFFER(d->column),
-                  BUFFER(d->row), BUFFER(d->uniforms), BUFFER(d->costs), BUFFER(d->loop.v),
-                  BUFFER(d->loop.at), INT64(area * d->room), INT64(from));
+                  BUFFER(d->row), BUFFER(d->uniforms), BUFFER(averaged ? d->kept.plan : d->costs),
+                  BUFFER(d->loop.v), BUFFER(d->loop.at), INT32(averaged), INT64(area * d->room),
+                  INT64(from));
 }

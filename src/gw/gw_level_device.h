@@ -1,8 +1,9 @@
 /* gw_level_device.h - the outer iteration of an alignment on a device, in the modes sampled, exact
  * and landmark.
  *
- * There run: the rows of distances at the sampled pairs, the cost from them and its average over
- * the steps, the passes, the draw of columns and, of plans whose marginals are relaxed or partial,
+ * There run: the rows of distances at the sampled pairs, also divided by the largest, the cost from
+ * them and its average over the steps, the passes, the averaged plan or its marginals where they
+ * are kept, the draw of columns and, of plans whose marginals are relaxed or partial,
  * of rows, energies, the polish, the plan's sums.  Distances lie there whole, n^2 + m^2 floats, and
  * the cost, n m, and a linear cost, as many; paths between all nodes of a graph are found there
  * (gw_distances_device.c).
@@ -88,11 +89,17 @@ FRG_MUST_USE frg_status frgi_level_device_landmark_linearise(frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_device_landmark_average(frgi_level *l);
 /** Ends what either mode has opened, or not. */
 void frgi_level_device_averaged_close(frgi_level *l);
+/** frgi_kept_reset and frgi_kept_fold there. */
+FRG_MUST_USE frg_status frgi_level_device_keep_reset(frgi_level *l, bool known);
+FRG_MUST_USE frg_status frgi_level_device_keep_fold(frgi_level *l);
+/** A state was taken up whose averaged plan is this: zeros say that nothing is known of it. */
+void frgi_level_device_keep_taken(const frgi_level *l, const float *plan);
 /** Columns of the pairs pairs[r].i, where a row's weights pass the share of their sum that
  *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area.  pairs NULL:
- *  rows too are found there, where the plan's row sums pass the share that it holds count later. */
-FRG_MUST_USE frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs,
-                                               int64_t count);
+ *  rows too are found there, where the plan's row sums pass the share that it holds count later.
+ *  averaged: of the averaged plan that is kept. */
+FRG_MUST_USE frg_status frgi_level_device_draw(frgi_level *l, int area, bool averaged,
+                                               const frgi_pair *pairs, int64_t count);
 /** To be filled before: count doubles, 2 count where pairs are NULL. */
 double *frgi_level_device_uniforms(const frgi_level *l, int area);
 /** Of the two sets to look at: the energy between them and its standard error (gw_energy.c); with a

@@ -37,9 +37,16 @@ struct frgi_level_device {
         int64_t rank;
         double scale, of_means; /* of their product, of that of the means */
     } of_cost;
+    frgi_buffer most; /* of the rows of distances of a step: scale batch_max */
+    struct {          /* of the averaged plan */
+        frgi_buffer plan, by_row; /* store_plan: n x m floats, 3 n doubles (level_average) */
+        bool known;               /* the plan is one, not zeros */
+        frgi_buffer sums[2];      /* diag_exact, not balanced: its marginals, doubles */
+        frgi_buffer squares;      /* sum_k C_ik^2 r_k of a side, doubles */
+    } kept;
     struct { /* of the mode exact */
         frgi_device_arena memory;
-        frgi_buffer plan, middle, squares; /* n x m, m x n floats, 2 n doubles */
+        frgi_buffer plan, middle, by_row; /* n x m, m x n floats, 3 n doubles */
     } exact;
     struct { /* of the mode landmark; doubles, but for left and right */
         frgi_device_arena memory;

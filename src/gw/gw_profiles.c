@@ -164,8 +164,8 @@ static frg_status match_distributions(frgi_level *l, double spread)
     if (status != FRG_OK) {
         return status;
     }
-    frgi_kept_reset(l, false);
-    frgi_kept_fold(l);
+    TRY(frgi_kept_reset(l, false));
+    TRY(frgi_kept_fold(l));
     return frgi_draw_start(l);
 }
 
@@ -180,7 +180,7 @@ frg_status frgi_start_from_pairs(frgi_level *l)
     if (status != FRG_OK) {
         return status;
     }
-    frgi_kept_fold(l);
+    TRY(frgi_kept_fold(l));
     TRY(frgi_keep_lagged(l));
     return FRG_OK;
 }

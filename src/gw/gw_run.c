@@ -221,7 +221,7 @@ static frg_status start_at_vertex(frg_gw *s)
     if (l->device) {
         TRY(frgi_level_device_put_pairs(l));
     }
-    frgi_kept_reset(l, false);
+    TRY(frgi_kept_reset(l, false));
     r->vertex_energy = s->o.linear_weight > 0 ? (double)NAN : r->energy;
     r->energy_product = r->next_energy = (double)NAN;
     r->starts_agree = r->outer_iterations = 0;

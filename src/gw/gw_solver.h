@@ -121,7 +121,7 @@ typedef struct {
     const double *f, *g; /* potentials, of the exponents, cost units; or NULL: 0 */
 } frgi_initial;
 
-/** What is kept of the plan between two steps (gw_kept.c). */
+/** What is kept of the plan between two steps (gw_kept.c); on a device it lies there. */
 typedef struct {
     float *plan;       /* store_plan: n x m, averaged; zeros: nothing is known of it */
     double *rows;      /* n row sums, n squares of the last change */
@@ -308,11 +308,14 @@ struct frgi_kept_steps {
     void (*fold_sums)(frgi_level *l);
     void (*rows)(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user);
 };
+/** Whether the averaged plan is kept; its marginals. */
+bool frgi_keeps_plan(const frgi_level *l);
+bool frgi_keeps_sums(const frgi_level *l);
 /** known: the plan is a b', or the one to start from; else it is what the next step makes it. */
-void frgi_kept_reset(frgi_level *l, bool known);
+FRG_MUST_USE frg_status frgi_kept_reset(frgi_level *l, bool known);
 /** After a step: P <- (1 - alpha) P + alpha Pnew, or its marginals; with store_plan
  *  l->stopping.change is that of the plan. */
-void frgi_kept_fold(frgi_level *l);
+FRG_MUST_USE frg_status frgi_kept_fold(frgi_level *l);
 /** Rows i of the averaged plan with first[i] < first[i + 1], in order. */
 void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user);
 /** product.terms <- scale times the row and column terms of the averaged marginals. */

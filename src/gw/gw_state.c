@@ -480,6 +480,10 @@ static frg_status take_up(frgi_level *l)
     if (!arrays_are_sound(l, c)) {
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
     }
+    if (l->device && frgi_keeps_plan(l)) {
+        int64_t bytes;
+        frgi_level_device_keep_taken(l, frg_checkpoint_get(c, "plan", &bytes));
+    }
     return FRG_OK;
 }
 

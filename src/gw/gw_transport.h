@@ -32,6 +32,7 @@ typedef struct {
     frgi_store store;
     bool stored;                       /* false: they are filled for every pass */
     bool widens;                       /* X32 may become X32W */
+    bool there;                        /* the outer iteration is a device's */
     const frgi_transport_steps *steps; /* NULL: the host's */
 } frgi_cost_storage;
 

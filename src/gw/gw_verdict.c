@@ -473,7 +473,7 @@ static frg_status take_pairs(sampled *v)
         }
         to->given[r] = (frgi_pair){v->of_x[plan->entries[e].i], v->of_y[plan->entries[e].j]};
     }
-    frgi_kept_reset(&v->level, false);
+    TRY(frgi_kept_reset(&v->level, false));
     return frgi_level_put_pairs(&v->level, to->drawn);
 }
 

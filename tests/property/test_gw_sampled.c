@@ -571,8 +571,8 @@ static void kept(void)
             }
             CHECK_NEAR(t.l.stopping.change, sqrt(square), 1e-7);
         }
-        frgi_kept_reset(&t.l,
-                        false); /* of a plan that nothing is known of the next one is taken whole */
+        /* of a plan that nothing is known of the next one is taken whole */
+        CHECK_OK(ctx, frgi_kept_reset(&t.l, false));
         CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-7));
         CHECK(isinf(t.l.stopping.change));
         read_plan(&t, plan);

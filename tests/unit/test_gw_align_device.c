@@ -26,6 +26,12 @@
  * 2 (C - 1/2) dP (D - 1/2), rows and columns of dP being 0 (20 passes at so large an epsilon).  The
  * next plans then differ by 2 (d + delta / epsilon) at most, their averages by
  * (1 - alpha) delta + alpha times that.
+ *
+ * Scale batch_max: two roundings more of each distance, so that d is less than twice as large.
+ * Terms of L from averaged marginals (diag_exact), whose L1 errors relative to the mass are 2 delta
+ * at most where the averaged plans differ by delta: two means of squares of at most 1, each off by
+ * 4 delta as the sum that it is divided by is off, too.  Of a plan in the loop, which s steps of
+ * three passes have made, exponents differ by d twice a pass.
  */
 
 #include "align_bodies.h"
@@ -210,7 +216,12 @@ static double gap_allowed(const frg_gw_opts *o, double epsilon)
         }
         return last;
     }
-    const double d = 8.1e-5 * 0.05 / epsilon, rho = fmin(o->rho_source, o->rho_target);
+    const double once = 8.1e-5 * 0.05 / epsilon, rho = fmin(o->rho_source, o->rho_target);
+    double d = o->scale == FRG_GW_SCALE_BATCH_MAX ? 2 * once : once, averaged = 0;
+    for (int64_t step = 1; step < o->max_iter && o->diag_exact; step++) {
+        averaged += o->damping * ((exp(2 * 3 * (double)step * d) - 1) / 2 - averaged);
+        d = once + 8 * averaged / epsilon;
+    }
     return (exp((isinf(rho) ? 4 : 2 + 4 * rho / epsilon) * d) - 1) / 2;
 }
 
@@ -385,6 +396,93 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
     p.b[7] = 0;
     compare(ctx, where, &p, &o);
     release(&p);
+}
+
+/** The plan of these options is another one than that of the others, by ten times what two plans of
+ *  the same costs may differ. */
+static void check_other(frg_context *ctx, frgi_gw_place where, const problem *p,
+                        const frg_gw_opts *one, const frg_gw_opts *other)
+{
+    static double plans[2][N * M];
+    frg_gw *s[2] = {solve(ctx, where, p, one), solve(ctx, where, p, other)};
+    double gap = 0;
+    for (int q = 0; q < 2 && s[0] && s[1]; q++)
+        read_plan(ctx, s[q], plans[q]);
+    for (int64_t e = 0; e < N * M; e++)
+        gap += fabs(plans[0][e] - plans[1][e]) / 2;
+    const double least = 10 * gap_allowed(one, one->epsilon);
+    CHECK_SAYS(gap > least, "plans differ by %.3g <= %.3g", gap, least);
+    frg_gw_destroy(s[0]);
+    frg_gw_destroy(s[1]);
+}
+
+/** Distances divided by the largest of a step; the averaged plan, kept; terms of its marginals. */
+enum { DIVIDED, KEPT, TERMS, KEPT_OPTIONS };
+
+/** usual: the same without that option. */
+static frg_gw_opts kept_options(int which, bool usual)
+{
+    frg_gw_opts o = options();
+    o.damping = 0.4;
+    if (which == TERMS) {
+        o.mass = 0.6;
+        o.epsilon = 0.5;
+        o.max_iter = o.min_iter = 2;
+        o.polish_tol = 1e-8;
+    }
+    o.scale = which == DIVIDED && !usual ? FRG_GW_SCALE_BATCH_MAX : o.scale;
+    o.store_plan = which == KEPT && !usual;
+    o.diag_exact = which == TERMS && !usual;
+    return o;
+}
+
+static void kept_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place where = {.dev = dev, .group = group};
+    problem p = make();
+    frg_gw_opts o = kept_options(DIVIDED, false);
+    compare(ctx, where, &p, &o);
+    o.rho_source = 0.3;
+    o.polish_tol = 1e-8; /* of a step of the potentials */
+    compare_open(ctx, where, &p, &o);
+    o = kept_options(KEPT, false);
+    compare(ctx, where, &p, &o);
+    o.sampling = FRG_GW_MULTINOMIAL;
+    o.linear_weight = 0.3;
+    compare(ctx, where, &p, &o);
+    o = kept_options(TERMS, false);
+    o.store_plan = 1;
+    compare_open(ctx, where, &p, &o);
+    o.mass = 0;
+    o.store_plan = 0;
+    o.rho_source = o.rho_target = 0.2;
+    compare_open(ctx, where, &p, &o);
+    release(&p);
+}
+
+static void kept(void)
+{
+    on_host(kept_on);
+}
+
+static void kept_opencl(void)
+{
+    on_opencl(kept_on);
+}
+
+static void kept_matters_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    problem p = make();
+    for (int which = 0; which < KEPT_OPTIONS; which++) {
+        const frg_gw_opts one = kept_options(which, false), other = kept_options(which, true);
+        check_other(ctx, (frgi_gw_place){.dev = dev, .group = group}, &p, &one, &other);
+    }
+    release(&p);
+}
+
+static void kept_matters(void)
+{
+    on_host(kept_matters_on);
 }
 
 /** Distances of other kinds; both have the same lengths of paths (test `paths`), coordinates of few
@@ -954,8 +1052,7 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
-    static const char *const says[] = {"batch_max", "store_plan", "diag_exact", "cost_store fly",
-                                       "auto_store"};
+    static const char *const says[] = {"cost_store fly", "auto_store"};
     enum { COUNT = sizeof says / sizeof *says };
     frg_gw_opts o[COUNT];
     for (int q = 0; q < COUNT; q++) {
@@ -963,11 +1060,8 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
         o[q].mode = FRG_GW_SAMPLED;
         o[q].distance = FRG_GW_DISTANCE_EUCLIDEAN;
     }
-    o[0].scale = FRG_GW_SCALE_BATCH_MAX;
-    o[1].store_plan = 1;
-    o[2].diag_exact = 1;
-    o[3].cost_store = FRG_GW_STORE_FLY;
-    o[4].auto_store = 1;
+    o[0].cost_store = FRG_GW_STORE_FLY;
+    o[1].auto_store = 1;
     for (int q = 0; q < COUNT; q++) {
         frg_gw *s = (frg_gw *)ctx;
         const frg_array x = frg_matrix(p.x, FRG_F64, N, D, D),
@@ -1015,6 +1109,10 @@ static void small_groups_on(frg_context *ctx, frgi_device *dev, const problem *p
         o.mode = FRG_GW_LANDMARK;
         o.anchors = 80;
         o.epsilon = 0.5;
+    } else if (form == 4) {
+        o.scale = FRG_GW_SCALE_BATCH_MAX;
+        o.store_plan = o.diag_exact = 1;
+        o.mass = 0.6;
     }
     static double plans[2][FEW_X * FEW_Y];
     const frg_array x = frg_matrix(p->x, FRG_F64, FEW_X, D, D),
@@ -1044,7 +1142,7 @@ static void small_groups(void)
     frgi_device *dev = open_opencl(ctx);
     if (dev) {
         problem p = make();
-        for (int form = 0; form < 4; form++)
+        for (int form = 0; form < 5; form++)
             small_groups_on(ctx, dev, &p, form);
         costs_of_list(ctx, (frgi_gw_place){.dev = dev, .group = 8}, 18, 68, false);
         costs_of_list(ctx, (frgi_gw_place){.dev = dev, .group = 8}, 18, 17, true);
@@ -1211,6 +1309,9 @@ static void opened_in_place(void)
 
 static const test_case cases[] = {{"parity", parity},
                                   {"parity on OpenCL", parity_opencl},
+                                  {"what is kept of the plan", kept},
+                                  {"what is kept of the plan, on OpenCL", kept_opencl},
+                                  {"what is kept matters", kept_matters},
                                   {"paths", paths},
                                   {"paths on OpenCL", paths_opencl},
                                   {"other distances", kinds},
