@@ -86,6 +86,45 @@ static inline frg_status keep_gw_run(void *user, const frg_gw *s, int stopped)
     return keep(user, s, stopped);
 }
 
+/* ---- copies of states ------------------------------------------------------------------------ */
+
+static const char *const state_sections[] = {
+    "format", "device",  "run",  "F",    "G",       "age0",  "age1", "age2",
+    "age3",   "age4",    "age5", "rows", "columns", "past",  "plan", "sums",
+    "core",   "numbers", "q",    "w",    "h",       "lowest"};
+enum { STATE_SECTIONS = sizeof state_sections / sizeof *state_sections };
+
+/** A state in memory, of one start. */
+typedef struct {
+    frg_checkpoint *c;
+    char *bytes[STATE_SECTIONS];
+} state_copy;
+
+static inline frg_status state_copy_of(frg_context *ctx, const frg_checkpoint *from,
+                                       state_copy *out)
+{
+    *out = (state_copy){.c = NULL};
+    frg_status status = frg_checkpoint_create(&out->c, ctx, "gw", 0, 0);
+    for (int q = 0; q < STATE_SECTIONS && status >= 0; q++) {
+        int64_t bytes = 0;
+        const void *const section = frg_checkpoint_get(from, state_sections[q], &bytes);
+        if (section) {
+            out->bytes[q] = malloc((size_t)bytes);
+            memcpy(out->bytes[q], section, (size_t)bytes);
+            status = frg_checkpoint_put(out->c, state_sections[q], out->bytes[q], bytes);
+        }
+    }
+    return status;
+}
+
+static inline void state_copy_close(state_copy *c)
+{
+    frg_checkpoint_destroy(c->c);
+    for (int q = 0; q < STATE_SECTIONS; q++)
+        free(c->bytes[q]);
+    *c = (state_copy){.c = NULL};
+}
+
 /* ---- few points ------------------------------------------------------------------------------ */
 
 enum { STATE_FEW = 9 };
@@ -94,9 +133,33 @@ typedef struct {
     int64_t rank; /* 0: none */
 } state_few;
 
-/** Runs a few steps of a few points to their end, or to their second state, where it is killed. */
+/** The second state, where the run is killed. */
+typedef struct {
+    frg_context *ctx;
+    int calls;
+    state_copy copy;
+} state_second;
+
+/** A frg_gw_saver, user a state_second: ends the run with FRG_IO there. */
+static inline frg_status keep_second(void *user, const frg_gw *s, int stopped)
+{
+    state_second *const k = user;
+    frg_checkpoint *c = NULL;
+    (void)stopped;
+    if (++k->calls < 2)
+        return FRG_OK;
+    frg_status status = frg_checkpoint_create(&c, k->ctx, "gw", 0, 0);
+    if (status >= 0)
+        status = frg_gw_save(s, c);
+    if (status >= 0)
+        status = state_copy_of(k->ctx, c, &k->copy);
+    frg_checkpoint_destroy(c);
+    return status < 0 ? status : FRG_IO;
+}
+
+/** Runs a few steps of a few points: to the second state, or from there (from) to the end. */
 static inline frg_status state_few_run(frg_context *ctx, frgi_device *dev, const state_few *of,
-                                       const char *path, const frg_checkpoint *from, double *out)
+                                       state_second *to, const frg_checkpoint *from, double *out)
 {
     enum { N = 8, M = STATE_FEW };
     const state_kind k = {.mode = FRG_GW_SAMPLED,
@@ -107,19 +170,15 @@ static inline frg_status state_few_run(frg_context *ctx, frgi_device *dev, const
                           .max_iter = 2,
                           .rank = of->rank,
                           .linear_weight = 0.3,
+                          .mass = of->rank > 0 ? 0 : 0.6,
+                          .keeps = of->rank == 0,
                           .few = true};
-    keeper keeps = {.ctx = ctx,
-                    .name = "gw",
-                    .put = put_gw_state,
-                    .path = path,
-                    .at = 2,
-                    .how = IS_KILLED};
     frg_gw *s = NULL;
     frg_status status = state_open_some(&s, ctx, (frgi_gw_place){.dev = dev}, of->p, N, M, &k);
     if (status >= 0 && from)
         status = frg_gw_resume(s, from);
     if (status >= 0) {
-        frg_gw_keep(s, from ? NULL : keep_gw_run, &keeps);
+        frg_gw_keep(s, from ? NULL : keep_second, to);
         status = frg_gw_run(s, NULL);
     }
     if (status >= 0 && of->rank > 0)
@@ -134,21 +193,16 @@ static inline frg_status state_few_run(frg_context *ctx, frgi_device *dev, const
 static inline frg_status state_body(frg_context *ctx, frg_device which, const void *user,
                                     double *out)
 {
-    char path[sizeof STATE_PATH];
+    state_second second = {.ctx = ctx};
     frgi_device *dev = NULL;
-    frg_checkpoint *c = NULL;
     memset(out, 0, STATE_FEW * sizeof *out);
-    open_path(path);
     frg_status status = frgi_device_open(&dev, ctx, which);
     if (status >= 0)
-        status = state_few_run(ctx, dev, user, path, NULL, out);
+        status = state_few_run(ctx, dev, user, &second, NULL, out);
     if (status == FRG_IO) /* killed */
-        status = frg_checkpoint_load(&c, ctx, path);
-    if (status >= 0)
-        status = state_few_run(ctx, dev, user, path, c, out);
-    frg_checkpoint_destroy(c);
+        status = state_few_run(ctx, dev, user, NULL, second.copy.c, out);
+    state_copy_close(&second.copy);
     frgi_device_close(&dev);
-    close_path(path);
     return status;
 }
 

@@ -30,7 +30,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PEERS="pyfixest torchgw"
 PACK_MOST=64 # MiB
-TESTS="test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device test_gw_lowrank_device test_gw_default_device"
+TESTS="test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device test_gw_lowrank_device test_gw_state_device \
+    test_gw_default_device"
 PROGRAMS="fourge $TESTS"
 TARGETS="fourge_program fourge_python fourge_opencl fourge_cuda $TESTS"
 
@@ -150,6 +151,7 @@ all_tests() {
     tests sinkhorn 90 test_gw_device OpenCL
     tests align 120 test_gw_align_device OpenCL
     tests lowrank 60 test_gw_lowrank_device OpenCL
+    tests states 60 test_gw_state_device OpenCL
     tests defaults 60 test_gw_default_device OpenCL
 }
 

@@ -543,7 +543,8 @@ typedef struct {
                               passes are in double */
     int64_t polish_passes; /* 400 at most */
     /** auto: f32 where it fits into a quarter of the memory allowed, else fly; f32, fly; no
-     *  other. */
+     *  other.  On a device f32; fly is E_DEVICE_STEP, as the distances that lie there whole are more
+     *  than the costs. */
     frg_gw_store cost_store;
     int64_t cache_rows;   /* 2000: rows of the dijkstra distances that are kept of a side */
     frg_gw_preset preset; /* none; another takes the place of the options that frg_gw_apply_preset
@@ -563,7 +564,7 @@ typedef struct {
                        the anchors, at O(n^2 + m^2) a step where these are relaxed or partial; not
                        with dijkstra or lazy */
     int auto_store; /* 0: f32 that memory has no room for is E_MEMORY; 1: fly takes its place
-                       (W_STORE) */
+                       (W_STORE); E_DEVICE_STEP on a device, where f32 is the only form */
     frg_gw_start start_from; /* auto; profiles: in the sampled mode without a coarse level,
                                 marginals that hold, no linear cost, no rank; vertex: the same, with
                                 a linear cost too; a plan or potentials that are given come first */
@@ -711,17 +712,22 @@ FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
  *  frg_gw_save gives the state then, which costs a copy of what the next step depends on: O(n + m),
  *  n m floats where costs are averaged (from step 30 on) and in the exact mode.  A negative status
  *  ends the run with it.  The mode vertex calls it once, before its starts: a run that goes on from
- *  there does all of its work again, and ends with the same bits. */
+ *  there does all of its work again, and ends with the same bits.  On a device the copies lie there,
+ *  beside what they are copied from (E_MEMORY before the first step where there is no room), and
+ *  come over in frg_gw_save alone: device_bytes_out counts them. */
 typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
 /** NULL: no states. */
 FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
-/** From within the call: puts the state into c as the sections format, run, F, G and others,
- *  borrowed until the call returns.  Errors: E_ARG outside of the call. */
+/** From within the call: puts the state into c as the sections format, run, F, G and others, and of
+ *  a run on a device `device`, its kind, model and driver; borrowed until the call returns.  Errors:
+ *  E_ARG outside of the call; E_DEVICE_LOST. */
 FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 /** The next run goes on from the state in c, which it needs until it ends, and ends with the bits
  *  of the run that was not stopped, on any number of threads.  s: a solver of the same data,
  *  options and seed.  Errors: E_MISMATCH where these differ (cache_rows and auto_store, on which no
- *  bit depends, may), or another version or CPU level wrote it; E_CHECKPOINT where it is damaged,
+ *  bit depends, may), or another version or CPU level wrote it, or it is of a run on another device
+ *  than that of s, by its kind, model and driver, or on none, whose sums have other bits (the
+ *  message names both; which of several alike does not matter); E_CHECKPOINT where it is damaged,
  *  some of it found by frg_gw_run alone. */
 FRG_API FRG_MUST_USE frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c);
 /** What the last run found and did, alive as long as s; NULL for NULL. */

@@ -561,7 +561,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         The run writes its state there every `checkpoint_every` seconds, and when it is stopped (Ctrl-C, time_limit).
     resume : path or bool
         Goes on from that state to the bits of a run that was not stopped; True: from `checkpoint` where that is there.  The
-        data, the options and the seed must be those of the state; threads need not.
+        data, the options and the seed must be those of the state, and the device of its kind, model and driver; threads
+        need not.
     **options
         distance ("auto", "landmark", "dijkstra", "precomputed", "euclidean", "matrix", "graph"), mode ("auto", "sampled",
         "exact", "landmark", "vertex"; the report's ``mode`` and ``mode_reason`` say which was taken, and why).  "vertex":

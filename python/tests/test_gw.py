@@ -384,6 +384,24 @@ class States(unittest.TestCase):
             self.assertEqual(found.report["energy"], want.report["energy"])
             np.testing.assert_array_equal(found.plan(), want.plan())
 
+    def test_on_a_device(self):
+        """What lies there is saved and taken up: the bits of a run that was not stopped.  Another device is refused with both names."""
+        there = dict(device="opencl", mode="sampled", store_plan=True, scale="batch_max")
+        try:
+            want = self.align(**there)
+        except errors.NoDevice as e:
+            self.skipTest(str(e))
+        found = self.align(progress=lambda *a: True, checkpoint=self.path, checkpoint_every=0, **there)
+        self.assertEqual((found.report["status"], found.report["reason"]), ("FRG_INTERRUPTED", "cancelled"))
+        found = self.align(resume=self.path, **there)
+        self.assertEqual(found.report["energy"], want.report["energy"])
+        np.testing.assert_array_equal(found.plan(), want.plan())
+        with self.assertRaisesRegex(errors.Mismatch, "run on opencl: .*this run is on the cpu"):
+            self.align(resume=self.path, **dict(there, device="cpu"))
+        for option in ({"cost_store": "fly"}, {"auto_store": True}):
+            with self.assertRaisesRegex(errors.Unsupported, next(iter(option))):
+                self.align(device="opencl", mode="sampled", **option)
+
     def test_a_job_that_is_started_again(self):
         """resume=True: from the checkpoint where it is there, else from the start."""
         want = self.align().plan()

@@ -552,7 +552,8 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
              "a plan to start from in the mode vertex, which has its own starts");
     }
     if (s->o.max_iter == 0 && s->where.dev) {
-        FAIL(ctx, E_DEVICE_STEP, "align: a plan to start from and no steps does not run on %s",
+        FAIL(ctx, E_DEVICE_STEP,
+             "align: a plan to start from and no steps (max_iter 0) does not run on %s",
              frgi_device_name(s->where.dev));
     }
     if (s->o.max_iter == 0 && !frgi_is_balanced(&s->o)) {

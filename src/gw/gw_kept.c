@@ -60,13 +60,13 @@ frg_status frgi_kept_open(frgi_level *l)
     l->t.steps->kept->clear(l);
     if (k->plan) {
         keep_in_states(l, (frgi_array){.name = "plan",
-                                        .live = k->plan,
-                                        .bytes = (size_t)(n * m) * sizeof *k->plan});
+                                       .live = k->plan,
+                                       .bytes = (size_t)(n * m) * sizeof *k->plan});
     }
     if (k->sums) {
         keep_in_states(l, (frgi_array){.name = "sums",
-                                        .live = k->sums,
-                                        .bytes = (size_t)(n + m) * sizeof *k->sums});
+                                       .live = k->sums,
+                                       .bytes = (size_t)(n + m) * sizeof *k->sums});
         TRY(NEW(l->ctx, &k->squares, n + m, "marginals of the plan"));
     }
     return FRG_OK;

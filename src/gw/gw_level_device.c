@@ -129,8 +129,8 @@ static void keep_in_states(frgi_level *l)
     frgi_array *const own = l->saved.own;
     int *const count = &l->saved.n_own;
     if (frgi_keeps_plan(l)) {
-        own[(*count)++] = (frgi_array){
-            .name = "plan", .bytes = d->kept.plan.bytes, .there = {d->kept.plan}};
+        own[(*count)++] =
+            (frgi_array){.name = "plan", .bytes = d->kept.plan.bytes, .there = {d->kept.plan}};
     }
     if (frgi_keeps_sums(l)) {
         own[(*count)++] = (frgi_array){.name = "sums",
@@ -272,7 +272,8 @@ frg_status frgi_level_device_fetch(const frgi_level *l)
     TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
     d->ahead = false;
     for (int row = 0; row < 2; row++) {
-        const frgi_buffer from = frgi_level_device_area(d, row ? d->row : d->column, l->sampled.area[0], count);
+        const frgi_buffer from =
+            frgi_level_device_area(d, row ? d->row : d->column, l->sampled.area[0], count);
         TRY(frgi_device_get(d->place.dev, d->host.index, from, from.bytes));
         TRY(frgi_device_wait(d->place.dev));
         for (int64_t r = 0; r < count; r++) {
@@ -361,7 +362,7 @@ frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
         TRY(divide(d, d->of_pairs.rows_y, l->y->n, R));
     }
     take_rows(d, R, l->product.means != NULL);
-    return frgi_keeps_sums(l)        ? put_kept_terms(l, R)
+    return frgi_keeps_sums(l)       ? put_kept_terms(l, R)
            : frgi_is_balanced(l->o) ? FRG_OK
                                     : add_terms(l, R);
 }

@@ -37,8 +37,8 @@ struct frgi_level_device {
         int64_t rank;
         double scale, of_means; /* of their product, of that of the means */
     } of_cost;
-    frgi_buffer most; /* of the rows of distances of a step: scale batch_max */
-    struct {          /* of the averaged plan */
+    frgi_buffer most;             /* of the rows of distances of a step: scale batch_max */
+    struct {                      /* of the averaged plan */
         frgi_buffer plan, by_row; /* store_plan: n x m floats, 3 n doubles (level_average) */
         bool known;               /* the plan is one, not zeros */
         frgi_buffer sums[2];      /* diag_exact, not balanced: its marginals, doubles */

@@ -896,8 +896,8 @@ static void keep_in_states(const frgi_lowrank *w)
     own[0] = (frgi_array){.name = "q", .live = f->q, .bytes = (size_t)f->n * each};
     own[1] = (frgi_array){.name = "w", .live = f->w, .bytes = (size_t)f->m * each};
     own[2] = (frgi_array){.name = "h", .live = f->h, .bytes = each};
-    own[3] = (frgi_array){
-        .name = "lowest", .live = w->best, .bytes = (size_t)(f->n + f->m + 1) * each};
+    own[3] =
+        (frgi_array){.name = "lowest", .live = w->best, .bytes = (size_t)(f->n + f->m + 1) * each};
     w->l->saved.n_own = 4;
     if (w->there) {
         frgi_lowrank_device_arrays(w->there, own);

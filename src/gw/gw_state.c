@@ -15,7 +15,8 @@ const int64_t frgi_state_format = 2; /* 1: the numbers in another order, without
 
 void frgi_state_begin(struct frgi_state *s, frg_gw *owner, frgi_device *dev)
 {
-    *s = (struct frgi_state){.ctx = owner->ctx, .report = &owner->report, .owner = owner, .dev = dev};
+    *s = (struct frgi_state){
+        .ctx = owner->ctx, .report = &owner->report, .owner = owner, .dev = dev};
     frgi_state_name_device(s);
 }
 

@@ -86,9 +86,9 @@ struct frgi_state {
     int n_arrays;
     char *memory; /* of the copies, of those there, too */
     bool filled;
-    frgi_device *dev; /* NULL: the host */
-    frgi_buffer copy; /* of the arrays there */
-    char device[300]; /* the kind, the model and the driver; empty: the host */
+    frgi_device *dev;           /* NULL: the host */
+    frgi_buffer copy;           /* of the arrays there */
+    char device[300];           /* the kind, the model and the driver; empty: the host */
     const frg_checkpoint *from; /* to be taken up by the phase and turn in numbers; NULL: none */
 };
 

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
 mkdir "$scratch/build" "$scratch/bin"
 for program in fourge test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device \
-    test_gw_lowrank_device test_gw_default_device; do
+    test_gw_lowrank_device test_gw_state_device test_gw_default_device; do
     printf '#!/bin/sh\necho "# $FOURGE_TEST_DEVICE $*"\necho "2 passed, 0 failed"\n' >"$scratch/build/$program"
 done
 printf '#!/bin/sh\necho "not ok 1 - \\"a\\""\necho "1 passed, 1 failed"\nexit 1\n' >"$scratch/build/test_gw_device"
@@ -60,7 +60,7 @@ $(check_packed)
 END
 mv "$scratch/moved" "$scratch/build"
 run parity again
-check "tests are counted" same "$(grep -c '"said": "2 passed, 0 failed"' "$scratch/said")" 12
+check "tests are counted" same "$(grep -c '"said": "2 passed, 0 failed"' "$scratch/said")" 14
 check "failures are named" same "$(grep -c '"said": "not ok 1 - a"' "$scratch/said")" 2
 check "tests that failed" same "$(jobs 1)" "parity/sinkhorn again/sinkhorn "
 finish

@@ -49,10 +49,7 @@ static const state_kind kinds[] = {
      .n_start = 1,
      .max_iter = 20,
      .keeps = true},
-    {.name = "exact",
-     .mode = FRG_GW_EXACT,
-     .distance = FRG_GW_DISTANCE_EUCLIDEAN,
-     .max_iter = 8},
+    {.name = "exact", .mode = FRG_GW_EXACT, .distance = FRG_GW_DISTANCE_EUCLIDEAN, .max_iter = 8},
     {.name = "landmark",
      .mode = FRG_GW_LANDMARK,
      .distance = FRG_GW_DISTANCE_LANDMARK,
@@ -68,7 +65,10 @@ static const state_kind kinds[] = {
      .distance = FRG_GW_DISTANCE_EUCLIDEAN,
      .start_from = FRG_GW_START_VERTEX,
      .max_iter = 36},
-    {.name = "vertex", .mode = FRG_GW_VERTEX, .distance = FRG_GW_DISTANCE_EUCLIDEAN, .max_iter = 2}};
+    {.name = "vertex",
+     .mode = FRG_GW_VERTEX,
+     .distance = FRG_GW_DISTANCE_EUCLIDEAN,
+     .max_iter = 2}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static char path[sizeof STATE_PATH];
@@ -112,12 +112,8 @@ static void read_result(const place *at, frg_gw *s, frg_status status, result *r
 /** Runs kind k to its end or to the state `state`; returns how many states there were. */
 static int64_t run_to(const place *at, const state_kind *k, int64_t state, ending how, result *out)
 {
-    keeper keeps = {.ctx = at->ctx,
-                    .name = "gw",
-                    .put = put_gw_state,
-                    .path = path,
-                    .at = state,
-                    .how = how};
+    keeper keeps = {
+        .ctx = at->ctx, .name = "gw", .put = put_gw_state, .path = path, .at = state, .how = how};
     frg_gw *s = open(at, k);
     frg_gw_keep(s, keep_gw_run, &keeps);
     const frg_status status = frg_gw_run(s, NULL);
@@ -206,7 +202,7 @@ static void same_bits(void)
 /** Of one size of group: what a state has does not depend on it. */
 static void same_bits_opencl(void)
 {
-    frg_context *ctx = test_context();
+    frg_context *ctx = test_context_with(1, NULL, NULL);
     frgi_device *dev = open_opencl(ctx);
     if (dev) {
         state_points *const p = state_points_new();
@@ -322,32 +318,22 @@ static void elsewhere(void)
 static frg_status resume_damaged(const place *at, const frg_checkpoint *c, const char *name,
                                  int32_t value)
 {
-    static const char *const sections[] = {"format", "device", "run",     "F",    "G",
-                                           "age0",   "age1",   "age2",    "age3", "age4",
-                                           "age5",   "rows",   "columns", "past", "numbers"};
-    frg_checkpoint *damaged = NULL;
-    char *changed = NULL;
-    CHECK_OK(at->ctx, frg_checkpoint_create(&damaged, at->ctx, "gw", 0, 0));
-    for (size_t q = 0; q < sizeof sections / sizeof *sections; q++) {
-        int64_t bytes = 0;
-        const void *from = frg_checkpoint_get(c, sections[q], &bytes);
-        if (from && strcmp(sections[q], name) == 0) {
-            changed = malloc((size_t)bytes);
-            memcpy(changed, from, (size_t)bytes);
-            memcpy(changed, &value, sizeof value);
-            from = changed;
+    state_copy copy;
+    bool there = false;
+    CHECK_OK(at->ctx, state_copy_of(at->ctx, c, &copy));
+    for (int q = 0; q < STATE_SECTIONS; q++) {
+        if (copy.bytes[q] && strcmp(state_sections[q], name) == 0) {
+            memcpy(copy.bytes[q], &value, sizeof value);
+            there = true;
         }
-        if (from)
-            CHECK_OK(at->ctx, frg_checkpoint_put(damaged, sections[q], from, bytes));
     }
-    CHECK(changed != NULL);
+    CHECK(there);
     frg_gw *const s = open(at, &kinds[3]);
-    frg_status status = frg_gw_resume(s, damaged);
+    frg_status status = frg_gw_resume(s, copy.c);
     if (status >= 0)
         status = frg_gw_run(s, NULL);
     frg_gw_destroy(s);
-    frg_checkpoint_destroy(damaged);
-    free(changed);
+    state_copy_close(&copy);
     return status;
 }
 
@@ -411,11 +397,9 @@ static void each_call_fails(void)
     free(p);
 }
 
-static const test_case cases[] = {{"same bits", same_bits},
-                                  {"same bits on OpenCL", same_bits_opencl},
-                                  {"what comes over", counts},
-                                  {"elsewhere", elsewhere},
-                                  {"damaged", damaged},
-                                  {"each call of CUDA's driver fails", each_call_fails},
-                                  {"faults", faults}};
+static const test_case cases[] = {
+    {"same bits", same_bits},    {"same bits on OpenCL", same_bits_opencl},
+    {"what comes over", counts}, {"elsewhere", elsewhere},
+    {"damaged", damaged},        {"each call of CUDA's driver fails", each_call_fails},
+    {"faults", faults}};
 TEST_MAIN(cases)
