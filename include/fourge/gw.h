@@ -543,8 +543,8 @@ typedef struct {
                               passes are in double */
     int64_t polish_passes; /* 400 at most */
     /** auto: f32 where it fits into a quarter of the memory allowed, else fly; f32, fly; no
-     *  other.  On a device f32; fly is E_DEVICE_STEP, as the distances that lie there whole are more
-     *  than the costs. */
+     *  other.  On a device f32; fly is E_DEVICE_STEP: the distances that lie there whole are
+     *  more than the costs. */
     frg_gw_store cost_store;
     int64_t cache_rows;   /* 2000: rows of the dijkstra distances that are kept of a side */
     frg_gw_preset preset; /* none; another takes the place of the options that frg_gw_apply_preset
@@ -712,15 +712,15 @@ FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
  *  frg_gw_save gives the state then, which costs a copy of what the next step depends on: O(n + m),
  *  n m floats where costs are averaged (from step 30 on) and in the exact mode.  A negative status
  *  ends the run with it.  The mode vertex calls it once, before its starts: a run that goes on from
- *  there does all of its work again, and ends with the same bits.  On a device the copies lie there,
- *  beside what they are copied from (E_MEMORY before the first step where there is no room), and
- *  come over in frg_gw_save alone: device_bytes_out counts them. */
+ *  there does all of its work again, and ends with the same bits.  On a device the copies lie
+ *  there, beside what they are copied from (E_MEMORY before the first step there without room for that),
+ *  and come over in frg_gw_save alone: device_bytes_out counts them. */
 typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
 /** NULL: no states. */
 FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
-/** From within the call: puts the state into c as the sections format, run, F, G and others, and of
- *  a run on a device `device`, its kind, model and driver; borrowed until the call returns.  Errors:
- *  E_ARG outside of the call; E_DEVICE_LOST. */
+/** From within the call: puts the state into c as the sections format, run, F, G and others, and
+ *  of a run on a device `device`, its kind, model and driver; borrowed until the call returns.
+ *  Errors: E_ARG outside of the call; E_DEVICE_LOST. */
 FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 /** The next run goes on from the state in c, which it needs until it ends, and ends with the bits
  *  of the run that was not stopped, on any number of threads.  s: a solver of the same data,

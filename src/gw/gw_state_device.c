@@ -28,7 +28,7 @@ static frgi_array array_there(const char *name, frgi_buffer one, frgi_buffer two
     return a;
 }
 
-/** level_renew reads no more of the passes' numbers than G0 and g, H0 and lp, and the last state. */
+/** level_renew reads no more of the passes than G0 and g, H0 and lp, and their last state. */
 int frgi_level_device_arrays(const frgi_level *l, frgi_array *out)
 {
     const frgi_level_device *const d = l->device;
