@@ -713,7 +713,7 @@ FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
  *  n m floats where costs are averaged (from step 30 on) and in the exact mode.  A negative status
  *  ends the run with it.  The mode vertex calls it once, before its starts: a run that goes on from
  *  there does all of its work again, and ends with the same bits.  On a device the copies lie
- *  there, beside what they are copied from (E_MEMORY before the first step there without room for that),
+ *  there, beside what they are copied from (E_MEMORY before the first step there without room),
  *  and come over in frg_gw_save alone: device_bytes_out counts them. */
 typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
 /** NULL: no states. */
