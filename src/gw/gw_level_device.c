@@ -569,12 +569,14 @@ frg_status frgi_level_device_keep_reset(frgi_level *l, bool known)
     return FRG_OK;
 }
 
-void frgi_level_device_keep_taken(const frgi_level *l, const float *plan)
+void frgi_level_device_keep_taken(const frgi_level *l, const char *plan)
 {
     const int64_t count = l->x->n * l->y->n;
     bool known = false;
     for (int64_t e = 0; e < count && !known; e++) {
-        known = plan[e] > 0;
+        float p;
+        memcpy(&p, plan + (size_t)e * sizeof p, sizeof p); /* a section begins anywhere */
+        known = p > 0;
     }
     l->device->kept.known = known;
 }

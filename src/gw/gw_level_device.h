@@ -92,8 +92,9 @@ void frgi_level_device_averaged_close(frgi_level *l);
 /** frgi_kept_reset and frgi_kept_fold there. */
 FRG_MUST_USE frg_status frgi_level_device_keep_reset(frgi_level *l, bool known);
 FRG_MUST_USE frg_status frgi_level_device_keep_fold(frgi_level *l);
-/** A state was taken up whose averaged plan is this: zeros say that nothing is known of it. */
-void frgi_level_device_keep_taken(const frgi_level *l, const float *plan);
+/** A state was taken up whose averaged plan has these bytes, n m floats: zeros say that nothing is
+ *  known of it. */
+void frgi_level_device_keep_taken(const frgi_level *l, const char *plan);
 /** Columns of the pairs pairs[r].i, where a row's weights pass the share of their sum that
  *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area.  pairs NULL:
  *  rows too are found there, where the plan's row sums pass the share that it holds count later.
