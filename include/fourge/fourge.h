@@ -294,6 +294,11 @@ typedef struct {
                                        was written; a page that cannot be read back is SIGBUS.
                                        NULL: none, and what is beyond memory_limit is E_MEMORY.
                                        Copied */
+    int copies_files;               /* of an .npy file whose columns are used where they lie: 0:
+                                       mapped, and SIGBUS ends a process that reads where the file
+                                       was cut off meanwhile; 1: copied into the spool first (8
+                                       bytes a number), after which the file may change.  Nothing
+                                       without a spool */
 } frg_context_opts;
 
 /** Options, memory, files, the last failure and the warnings of what is made from it.  Made by

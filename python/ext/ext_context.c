@@ -370,6 +370,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     o.stream = (void *)(uintptr_t)stream;
     o.on_progress = on_progress;
     o.user = c;
+    o.copies_files = 1; /* a fault would take the interpreter with it */
     if (ext_fields_set(&o, context_fields, options) < 0) {
         Py_DECREF(c);
         return NULL;

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import importlib.util
+import os
 import pathlib
 import pickle
 import signal
@@ -352,6 +353,27 @@ class Feols(unittest.TestCase):
             self.assertEqual({a[3] for a, _ in told if a[:2] == ("table", "read")}, {size})
             self.assertEqual(done, sorted(done))
             self.assertTrue(done and 0 < done[0] and done[-1] <= size)  # the later ones a tenth of a second apart
+
+    def test_file_that_is_cut_off(self):
+        """While a fit uses it: the numbers are those of a copy, as a fault would take the interpreter with it."""
+        n = np.arange(30_000)
+        matrix = np.asfortranarray(np.column_stack([n * 7 % 1013, n % 89, n // 30]).astype(np.float64))
+        phases = []
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "m.npy")
+            np.save(path, matrix)
+            want = fe.feols("c1 ~ c2 | c3", path).coef()
+
+            def cut(solver, phase, *_):
+                phases.append((solver, phase))
+                if phase == "rows":
+                    os.truncate(path, 200)
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                np.testing.assert_array_equal(fe.feols("c1 ~ c2 | c3", path, spool=folder, memory_limit=1 << 20, progress=cut).coef(), want)
+            self.assertIn(("fe", "rows"), phases)
+            self.assertEqual(path.stat().st_size, 200)
 
     def test_errors(self):
         data = read_csv("grunfeld.csv")

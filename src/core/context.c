@@ -158,7 +158,8 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     frg_context_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(NULL, &opts, sizeof opts, o));
     if (opts.threads < 0 || opts.threads > 4096 || opts.memory_limit < 0 ||
-        !(opts.time_limit >= 0) || opts.count_from < 0 || opts.count_from > 1) {
+        !(opts.time_limit >= 0) || opts.count_from < 0 || opts.count_from > 1 ||
+        opts.copies_files < 0 || opts.copies_files > 1) {
         return FRG_BAD_ARG;
     }
     if (opts.device.kind == FRG_CPU && opts.device.index != 0) {
@@ -179,6 +180,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     ctx->opts.threads = opts.threads ? opts.threads : default_threads();
     ctx->opts.seed = opts.seed;
     ctx->opts.count_from = opts.count_from;
+    ctx->opts.copies_files = opts.copies_files;
     ctx->opts.memory_limit = opts.memory_limit;
     atomic_init(&ctx->machine.memory, parent ? frgi_machine_memory(parent) : 0);
     ctx->opts.time_limit = opts.time_limit;

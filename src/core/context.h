@@ -19,7 +19,7 @@ typedef struct {
     void *stream; /* of the device, the caller's */
     int threads;
     uint64_t seed;
-    int count_from;
+    int count_from, copies_files;
     int64_t memory_limit;
     double time_limit;
     frg_progress_fn on_progress;

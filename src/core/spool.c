@@ -21,7 +21,8 @@
  * the program's and not a library's.
  *
  * Arrays that a file of the user's holds as they are wanted are not copied: the file is mapped, its
- * pages go as the blocks' do, and a run during which it was written to has no result.
+ * pages go as the blocks' do, and a run during which it was written to has no result.  A program
+ * that a fault must not end asks for a copy (frg_context_opts.copies_files).
  */
 #include "core/spool.h"
 
@@ -33,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -421,15 +423,19 @@ static mapping *take_off(frgi_spool *s, const void *p)
     return m;
 }
 
-void frgi_spool_return(frg_context *ctx, void *p)
+static void drop_block(frg_context *ctx, mapping *m)
 {
     frgi_spool *const s = ctx->spool;
-    mapping *m = take_off(s, p);
     s->error = s->error ? s->error : write_error(m);
     munmap(m->base, m->bytes);
     close(m->fd);
     count(s, 0, m->bytes);
     DROP(ctx, &m);
+}
+
+void frgi_spool_return(frg_context *ctx, void *p)
+{
+    drop_block(ctx, take_off(ctx->spool, p));
 }
 
 frgi_spool_place frgi_spool_place_of(const frg_context *ctx, const void *p)
@@ -509,6 +515,66 @@ static frg_status map_source(frg_context *ctx, mapping *m, int handle, const cha
     return FRG_OK;
 }
 
+static bool is_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static frg_status written_to(frg_context *ctx, const char *path)
+{
+    frgi_at(ctx, "%s", path);
+    FAIL(ctx, E_CHANGED, "'%s' was written to while its numbers were in use", path);
+}
+
+/** The block at `to` <- the file, within the kernel: where the file system shares extents nothing
+ *  is written.  FRG_INTERRUPTED, FRG_TIME_LIMIT: it has a part. */
+static frg_status copy_file(frg_context *ctx, frgi_spool_place to, int handle, const char *path,
+                            size_t bytes)
+{
+    enum { PIECE = 1 << 26 };
+    off_t at = 0;
+    frg_status stopped = frgi_stopped(ctx);
+    while ((size_t)at < bytes && stopped == FRG_OK) {
+        const size_t left = bytes - (size_t)at, piece = left < PIECE ? left : PIECE;
+        ssize_t done = copy_file_range(handle, &at, to.fd, NULL, piece, 0);
+        done = done < 0 ? sendfile(to.fd, handle, &at, piece) : done; /* of other file systems */
+        if (done < 0 && errno != EINTR) {
+            frgi_at(ctx, "%s", path);
+            FAIL(ctx, E_READ, "reading '%s' failed: %s", path, strerror(errno));
+        }
+        if (done == 0) {
+            return written_to(ctx, path);
+        }
+        stopped = frgi_stopped(ctx);
+    }
+    return stopped;
+}
+
+/** A block with what the file holds, that no later change of it reaches.  Stopped meanwhile: *out
+ *  is NULL, and reading, which is the caller's other way, stops as it does. */
+static frg_status take_copy(frg_context *ctx, int handle, const char *path, size_t bytes,
+                            const char **out)
+{
+    struct stat before, after;
+    void *copy;
+    if (fstat(handle, &before) != 0 || !S_ISREG(before.st_mode) ||
+        (size_t)before.st_size != bytes) {
+        return FRG_OK;
+    }
+    TRY(frgi_spool_get(ctx, bytes, path, &copy));
+    frg_status status = copy_file(ctx, frgi_spool_place_of(ctx, copy), handle, path, bytes);
+    if (status == FRG_OK && (fstat(handle, &after) != 0 || after.st_size != before.st_size ||
+                             !is_time(after.st_mtim, before.st_mtim))) {
+        status = written_to(ctx, path);
+    }
+    if (status != FRG_OK) {
+        frgi_spool_return(ctx, copy);
+        return status < 0 ? status : FRG_OK;
+    }
+    *out = copy;
+    return FRG_OK;
+}
+
 frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t bytes,
                           const char **out)
 {
@@ -517,6 +583,9 @@ frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t
     *out = NULL;
     if (!frgi_spool_takes(ctx, bytes)) {
         return FRG_OK;
+    }
+    if (ctx->opts.copies_files) {
+        return take_copy(ctx, handle, path, bytes, out);
     }
     TRY(s->kept ? FRG_OK : begin(ctx));
     TRY(NEW0(ctx, &m, 1, "a mapped file"));
@@ -533,23 +602,21 @@ frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t
 
 void frgi_unmap(frg_context *ctx, const char **p)
 {
-    if (*p) {
-        drop_source(ctx, take_off(ctx->spool, *p));
-        *p = NULL;
+    mapping *const m = *p ? take_off(ctx->spool, *p) : NULL;
+    if (m && m->source) {
+        drop_source(ctx, m);
+    } else if (m) {
+        drop_block(ctx, m);
     }
+    *p = NULL;
 }
 
 static frg_status check_source(frg_context *ctx, const mapping *m)
 {
     struct stat now;
-    const bool known = fstat(m->fd, &now) == 0;
-    if (!known || (size_t)now.st_size != m->bytes ||
-        now.st_mtim.tv_sec != m->source->written.tv_sec ||
-        now.st_mtim.tv_nsec != m->source->written.tv_nsec) {
-        frgi_at(ctx, "%s", m->source->path);
-        FAIL(ctx, E_CHANGED, "'%s' was written to while its numbers were in use", m->source->path);
-    }
-    return FRG_OK;
+    const bool same = fstat(m->fd, &now) == 0 && (size_t)now.st_size == m->bytes &&
+                      is_time(now.st_mtim, m->source->written);
+    return same ? FRG_OK : written_to(ctx, m->source->path);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

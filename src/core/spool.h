@@ -21,7 +21,8 @@ FRG_MUST_USE frg_status frgi_spool_resize(frg_context *ctx, void **p, size_t tot
 /** Gives a block back, and its place on the disk. */
 void frgi_spool_return(frg_context *ctx, void *p);
 /** The regular file `bytes` long that is open as `handle`, as memory that is read alone, until
- *  frgi_unmap; NULL where blocks of that size lie in memory or it cannot be mapped. */
+ *  frgi_unmap; NULL where blocks of that size lie in memory or it cannot be mapped.  With
+ *  frg_context_opts.copies_files a copy: E_SPOOL, E_READ, E_CHANGED where it changes meanwhile. */
 FRG_MUST_USE frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t bytes,
                                        const char **out);
 /** The block that p lies in, for frgi_spool_put; of the context until the block is returned or

@@ -111,8 +111,9 @@ static void contexts(void)
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_UNSUPPORTED);
     CHECK(ctx == NULL);
     static const frg_context_opts refused[] = {
-        {.threads = -1},    {.threads = 4097},  {.memory_limit = -1}, {.time_limit = NAN},
-        {.time_limit = -1}, {.count_from = -1}, {.count_from = 2}};
+        {.threads = -1},     {.threads = 4097},    {.memory_limit = -1},
+        {.time_limit = NAN}, {.time_limit = -1},   {.count_from = -1},
+        {.count_from = 2},   {.copies_files = -1}, {.copies_files = 2}};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         o = refused[i];
         o.struct_size = sizeof o;

@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +34,27 @@ int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags)
     disk_fails = false;
     errno = failed ? EIO : 0;
     return failed ? -1 : 0;
+}
+
+/** What happens to a file while it is copied. */
+static enum { COPIED, ELSEWHERE, CUT, LOST } copying;
+
+/** In the place of the C library's: ELSEWHERE the file systems are two. */
+ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *to_at, size_t bytes, unsigned flags)
+{
+    if (copying == CUT)
+        CHECK(truncate("mapped.npy", 200) == 0);
+    if (copying == COPIED || copying == CUT)
+        return syscall(SYS_copy_file_range, from, at, to, to_at, bytes, flags);
+    errno = EXDEV;
+    return -1;
+}
+
+ssize_t sendfile(int to, int from, off_t *at, size_t bytes)
+{
+    CHECK(copying == ELSEWHERE || copying == LOST);
+    errno = EIO;
+    return copying == LOST ? -1 : syscall(SYS_sendfile, to, from, at, bytes);
 }
 
 static frg_context *spooled(int threads, const char *folder, int64_t limit)
@@ -210,6 +233,39 @@ static void changed_file(void)
         close(fd);
         frg_context_destroy(ctx);
     }
+}
+
+/** A file that is copied first may be cut while a fit uses it, and not before. */
+static void copied_file(void)
+{
+    frg_context *const memory = test_context();
+    frg_table *t = NULL;
+    uint64_t want = 0;
+    write_matrix("mapped.npy", true);
+    CHECK_OK(memory, frg_table_read(&t, memory, "mapped.npy", NULL));
+    CHECK_OK(memory, fit_mapped(memory, t, &want));
+    frg_table_destroy(t);
+    for (copying = COPIED; copying <= LOST; copying++) {
+        frg_context *const ctx = spooled(1, ".", LIMIT);
+        uint64_t got = 0;
+        ctx->opts.copies_files = 1;
+        write_matrix("mapped.npy", true);
+        const frg_status status = frg_table_read(&t, ctx, "mapped.npy", NULL);
+        CHECK_STATUS(status, copying < CUT ? FRG_OK : FRG_IO);
+        if (status == FRG_OK) {
+            CHECK(truncate("mapped.npy", 200) == 0);
+            CHECK_OK(ctx, fit_mapped(ctx, t, &got));
+            CHECK_INT(got, want);
+            frg_table_destroy(t);
+        } else {
+            CHECK_TEXT(frg_error_code(ctx), copying == CUT ? "FRG-IO-016" : "FRG-IO-002");
+        }
+        CHECK_INT(frgi_spool_held(ctx), 0);
+        frg_context_destroy(ctx);
+    }
+    copying = COPIED;
+    remove("mapped.npy");
+    frg_context_destroy(memory);
 }
 
 /* ---- the order of the rows ------------------------------------------------------------------- */
@@ -1009,10 +1065,17 @@ static frg_status faulty_map(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+static frg_status faulty_copy(frg_context *ctx, void *user, uint64_t *hash)
+{
+    ctx->opts.copies_files = 1;
+    return faulty_map(ctx, user, hash);
+}
+
 static void faults_of_files(void)
 {
     write_matrix("mapped.npy", true);
     fault_sweep("a fit of a mapped file", faulty_map, NULL, 1);
+    fault_sweep("a fit of a copied file", faulty_copy, NULL, 1);
     fault_sweep_files("a fit of a file that is no descriptor", faulty_map, NULL);
     remove("mapped.npy");
 }
@@ -1034,6 +1097,7 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"pages leave", pages_leave},
                                   {"mapped columns", mapped_columns},
                                   {"changed file", changed_file},
+                                  {"copied file", copied_file},
                                   {"order of rows", order_of_rows},
                                   {"same bits", same_bits},
                                   {"models", models},
