@@ -42,7 +42,8 @@ typedef struct {
     double slope; /* of log10(residual) by second, smoothed; 0: not known */
     double rate;  /* iterations by second */
     int64_t last_done;
-    double steps; /* seen in all rounds and blocks: the axis of the trace */
+    char phase[32]; /* the last one shown */
+    double steps;   /* seen in all rounds and blocks: the axis of the trace */
     trace trace;
     int keep_trace;
 } progress_state;

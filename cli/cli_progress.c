@@ -46,8 +46,9 @@ static void measure(progress_state *p, const frg_progress *now)
 {
     const double passed = now->seconds - p->slope_time;
     const double level = now->residual > 0 ? log10(now->residual) : (double)NAN;
-    if (now->done < p->last_done || passed < 0 ||
-        p->slope_time <= 0) { /* another phase, or the first */
+    const char *const phase = now->phase ? now->phase : "";
+    if (now->done < p->last_done || passed < 0 || p->slope_time <= 0 ||
+        strncmp(p->phase, phase, sizeof p->phase - 1) != 0) { /* another phase, or the first */
         p->slope = p->rate = 0;
     } else if (passed > 0) {
         p->rate = (double)(now->done - p->last_done) / passed;
@@ -56,6 +57,7 @@ static void measure(progress_state *p, const frg_progress *now)
             p->slope = p->slope < 0 ? 0.7 * p->slope + 0.3 * slope : slope;
         }
     }
+    snprintf(p->phase, sizeof p->phase, "%s", phase);
     p->last_done = now->done;
     p->slope_time = now->seconds;
     p->slope_log = level;
@@ -89,19 +91,13 @@ static void show_json(const progress_state *p, const frg_progress *now)
     write_json_string(stderr, now->solver ? now->solver : "");
     fputs(",\"phase\":", stderr);
     write_json_string(stderr, now->phase ? now->phase : "");
-    fprintf(stderr, ",\"done\":%lld,\"total\":%lld", (long long)now->done, (long long)now->total);
+    fprintf(stderr, ",\"done\":%lld,\"total\":%lld,\"unit\":\"%s\"", (long long)now->done,
+            (long long)now->total, now->in_bytes ? "bytes" : "steps");
     json_number_or_null("residual", now->residual);
     json_number_or_null("target", now->target);
     json_number_or_null("seconds", now->seconds);
     json_number_or_null("eta", eta(p, now));
     fputs("}}\n", stderr);
-}
-
-/** A file is read in bytes, everything else is done in steps. */
-static int is_in_bytes(const frg_progress *now)
-{
-    return now->solver && now->phase && strcmp(now->solver, "table") == 0 &&
-           strcmp(now->phase, "read") == 0;
 }
 
 static const char *amount_text(int bytes, double amount, char text[32])
@@ -115,7 +111,7 @@ static const char *amount_text(int bytes, double amount, char text[32])
 
 static void show_line(progress_state *p, const frg_progress *now)
 {
-    const int bytes = is_in_bytes(now);
+    const int bytes = now->in_bytes;
     char line[160], time[32], a[32];
     int used = snprintf(line, sizeof line, "%s %s", now->phase ? now->phase : "",
                         amount_text(bytes, (double)now->done, a));

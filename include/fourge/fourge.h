@@ -172,15 +172,16 @@ typedef struct {
 typedef struct {
     const char *solver;  /* "fe", "gp", "gw", "qr", "table", ... */
     const char *phase;   /* what the solver is at: "factor", "rows", ... */
-    int64_t done, total; /* steps of the phase, or bytes of a file; total 0: not known */
+    int64_t done, total; /* steps of the phase, or bytes; total 0: not known */
     double residual;     /* NaN where there is none */
     double target;       /* the residual that ends the phase, NaN where there is none */
     double seconds;      /* since the run began */
+    int in_bytes;        /* 1: done and total are bytes, of a file or of what a pass goes along */
 } frg_progress;
 
-/** Called about once an iteration, on the thread that called the library; non-zero asks the solver
- *  to stop (FRG_INTERRUPTED).  It may call the library on other contexts, and frg_interrupt on this
- *  one. */
+/** Called about once an iteration, and each tenth of a second within a pass along rows, on the
+ *  thread that called the library; non-zero asks the solver to stop (FRG_INTERRUPTED).  It may call
+ *  the library on other contexts, and frg_interrupt on this one. */
 typedef int (*frg_progress_fn)(const frg_progress *p, void *user);
 /** level 0 warning, 1 information, 2 detail; a line without its end, on the thread that called the
  *  library. */

@@ -416,11 +416,13 @@ double frgi_seconds(void)
 void frgi_run_begins(frg_context *ctx)
 {
     ctx->run_began = frgi_seconds();
+    atomic_store_explicit(&ctx->pass.asked, 0, memory_order_relaxed);
 }
 
 static bool is_interrupted(const frg_context *ctx)
 {
-    return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
+    return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed) ||
+           atomic_load_explicit(&ctx->pass.asked, memory_order_relaxed);
 }
 
 frg_status frgi_stopped(const frg_context *ctx)
@@ -441,6 +443,40 @@ frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
         }
     }
     return frgi_stopped(ctx);
+}
+
+void frgi_pass_begins(frg_context *ctx, const char *solver, const char *phase, int64_t bytes)
+{
+    frgi_pass *const p = &ctx->pass;
+    p->solver = solver;
+    p->phase = phase;
+    p->total = bytes;
+    p->told = frgi_seconds();
+    atomic_store_explicit(&p->done, 0, memory_order_relaxed);
+}
+
+void frgi_pass_did(frg_context *ctx, int64_t bytes)
+{
+    static const double interval = 0.1;
+    if (!ctx || !ctx->opts.on_progress) {
+        return;
+    }
+    frgi_pass *const p = &ctx->pass;
+    const int64_t done = atomic_fetch_add_explicit(&p->done, bytes, memory_order_relaxed) + bytes;
+    if (omp_get_thread_num() != 0 || done > p->total || frgi_seconds() - p->told < interval) {
+        return;
+    }
+    p->told = frgi_seconds();
+    const frg_progress now = {.solver = p->solver,
+                              .phase = p->phase,
+                              .done = done,
+                              .total = p->total,
+                              .residual = (double)NAN,
+                              .target = (double)NAN,
+                              .in_bytes = 1};
+    if (frgi_heartbeat(ctx, &now) == FRG_INTERRUPTED) {
+        atomic_store_explicit(&p->asked, 1, memory_order_relaxed);
+    }
 }
 
 static int stop_with_parent(const frg_progress *p, void *parent)
@@ -499,6 +535,7 @@ void frg_interrupt_clear(frg_context *ctx)
         return;
     }
     atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
+    atomic_store_explicit(&ctx->pass.asked, 0, memory_order_relaxed);
 }
 
 int frg_threads(const frg_context *ctx)

@@ -37,6 +37,15 @@ typedef struct {
 /** Blocks beyond the memory limit, of spool.c alone. */
 typedef struct frgi_spool frgi_spool;
 
+/** A pass along rows that is told of while it goes. */
+typedef struct {
+    const char *solver, *phase;
+    int64_t total;
+    _Atomic(int64_t) done;
+    double told;      /* when, last */
+    atomic_int asked; /* who was told has asked the run to stop */
+} frgi_pass;
+
 /** Blocks of memory, of memory.c alone. */
 typedef struct {
     size_t held, peak;       /* bytes in use, the blocks' headers included */
@@ -68,6 +77,7 @@ struct frg_context {
     frgi_spool *spool; /* NULL: the memory limit is the end */
     double run_began;
     atomic_int interrupted;
+    frgi_pass pass;
     frgi_failure failure;
     frgi_warnings warned;
     const char *subject; /* of the warnings from now on; NULL: none is named */

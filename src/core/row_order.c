@@ -83,10 +83,12 @@ static int64_t stretch_end(const frgi_row_order *o, int64_t begin)
     return begin + STRETCH < o->n ? begin + STRETCH : o->n;
 }
 
-/** Between stretches pages go, and where `stops` the run may have been stopped. */
-static frg_status look(const frg_context *ctx, bool stops)
+/** Between stretches pages go, `bytes` are told of, and where `stops` the run may have been
+ *  stopped. */
+static frg_status look(frg_context *ctx, int64_t bytes, bool stops)
 {
     frgi_spool_look(ctx);
+    frgi_pass_did(ctx, bytes);
     return stops ? frgi_stopped(ctx) : FRG_OK;
 }
 
@@ -307,7 +309,7 @@ static void empty_chunk(const frgi_row_order *o, const frg_context *ctx, chunks 
 }
 
 /** moved by buckets <- x in the old order. */
-static frg_status to_buckets(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x,
+static frg_status to_buckets(const frgi_row_order *o, frg_context *ctx, const frgi_columns *x,
                              bool stops)
 {
     const size_t bytes = row_bytes(x);
@@ -315,7 +317,7 @@ static frg_status to_buckets(const frgi_row_order *o, const frg_context *ctx, co
                 .place = frgi_spool_place_of(ctx, o->moved)};
     bucket_starts(o, c.next);
     for (int64_t begin = 0; begin < o->n; begin += STRETCH) {
-        const frg_status stopped = look(ctx, stops);
+        const frg_status stopped = look(ctx, begin > 0 ? STRETCH * (int64_t)bytes : 0, stops);
         if (stopped != FRG_OK) {
             return stopped;
         }
@@ -334,7 +336,7 @@ static frg_status to_buckets(const frgi_row_order *o, const frg_context *ctx, co
 }
 
 /** x in the old order <- moved by buckets. */
-static void from_buckets(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x)
+static void from_buckets(const frgi_row_order *o, frg_context *ctx, const frgi_columns *x)
 {
     int64_t next[MOST_BUCKETS];
     const size_t bytes = row_bytes(x), most = o->buffer_bytes / bytes;
@@ -344,7 +346,7 @@ static void from_buckets(const frgi_row_order *o, const frg_context *ctx, const 
     for (int64_t begin = 0; begin < o->n; begin += step) {
         const int64_t end = begin + step < o->n ? begin + step : o->n;
         const frgi_columns y = buffered(x, begin, end - begin, o->buffer);
-        frgi_spool_look(ctx);
+        (void)look(ctx, begin > 0 ? step * (int64_t)bytes : 0, false);
         for (int64_t i = begin; i < end; i++) {
             move(&y, i - begin, o->moved + (size_t)next[o->bucket[i]]++ * bytes, true);
         }
@@ -388,7 +390,7 @@ static int place_threads(const frgi_row_order *o, const frg_context *ctx, size_t
     return (size_t)threads < most ? threads : (int)most;
 }
 
-static frg_status place_all(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x,
+static frg_status place_all(const frgi_row_order *o, frg_context *ctx, const frgi_columns *x,
                             bool back, bool stops)
 {
     const size_t window = (size_t)o->window * row_bytes(x);
@@ -396,22 +398,22 @@ static frg_status place_all(const frgi_row_order *o, const frg_context *ctx, con
                        frgi_spool_place_of(ctx, o->moved)};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(place_threads(o, ctx, window))
     for (int b = 0; b < o->buckets; b++) {
-        if (look(ctx, stops) == FRG_OK) {
+        if (look(ctx, (int64_t)window, stops) == FRG_OK) {
             place_bucket(o, ctx, b, &p, o->buffer + (size_t)omp_get_thread_num() * window);
         }
     }
-    return look(ctx, stops);
+    return look(ctx, 0, stops);
 }
 
-frg_status frgi_row_order_forward(const frgi_row_order *o, const frg_context *ctx,
+frg_status frgi_row_order_forward(const frgi_row_order *o, frg_context *ctx,
                                   const frgi_columns *from, const frgi_columns *to, bool stops)
 {
     const frg_status status = to_buckets(o, ctx, from, stops);
     return status == FRG_OK ? place_all(o, ctx, to, false, stops) : status;
 }
 
-frg_status frgi_row_order_back(const frgi_row_order *o, const frg_context *ctx,
-                               const frgi_columns *from, const frgi_columns *to, bool stops)
+frg_status frgi_row_order_back(const frgi_row_order *o, frg_context *ctx, const frgi_columns *from,
+                               const frgi_columns *to, bool stops)
 {
     const frg_status status = place_all(o, ctx, from, true, stops);
     if (status == FRG_OK) {

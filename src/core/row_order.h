@@ -52,11 +52,11 @@ void frgi_row_order_destroy(frgi_row_order *o, frg_context *ctx);
 FRG_MUST_USE frg_status frgi_row_order_room(frgi_row_order *o, frg_context *ctx, size_t bytes);
 /** to[new place] <- from[old]; to may be from.  There is room.  stops: FRG_INTERRUPTED and
  *  FRG_TIME_LIMIT end it, with `to` in any state. */
-FRG_MUST_USE frg_status frgi_row_order_forward(const frgi_row_order *o, const frg_context *ctx,
+FRG_MUST_USE frg_status frgi_row_order_forward(const frgi_row_order *o, frg_context *ctx,
                                                const frgi_columns *from, const frgi_columns *to,
                                                bool stops);
 /** to[old] <- from[new place]; where it was stopped nothing was written to `to`. */
-FRG_MUST_USE frg_status frgi_row_order_back(const frgi_row_order *o, const frg_context *ctx,
+FRG_MUST_USE frg_status frgi_row_order_back(const frgi_row_order *o, frg_context *ctx,
                                             const frgi_columns *from, const frgi_columns *to,
                                             bool stops);
 /** frgi_row_order_forward of any number of columns, some at a time, for which it makes room; not

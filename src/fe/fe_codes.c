@@ -78,9 +78,12 @@ frg_status frgi_fe_codes_scan(frg_context *ctx, const fe_codes *c, fe_scan **out
     fe_scan *scans;
     TRY(NEW(ctx, &scans, pieces * c->q, "scan of the codes"));
     *out = scans;
+    frgi_pass_begins(ctx, "fe", "codes", c->n * c->q * (int64_t)sizeof(int32_t));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (c->n >= FE_SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
-        scan_piece(c, p * FE_PIECE_ROWS, fe_code_piece_end(c->n, p), scans + p * c->q);
+        const int64_t begin = p * FE_PIECE_ROWS, end = fe_code_piece_end(c->n, p);
+        scan_piece(c, begin, end, scans + p * c->q);
+        frgi_pass_did(ctx, (end - begin) * c->q * (int64_t)sizeof(int32_t));
     }
     for (int q = 0; q < c->q; q++) {
         add_scans(scans + q, pieces, c->q, &f[q].scan);

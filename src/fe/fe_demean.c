@@ -589,7 +589,8 @@ static frg_status move_columns(const run *r, bool back)
         frg_status status = frgi_heartbeat(d->ctx, &p);
         const bool stops = !back || c == 0; /* out is written to behind the first */
         status = stops ? status : FRG_OK;
-        if (status == FRG_OK) {
+        if (status == FRG_OK) { /* to the buckets, and to the places */
+            frgi_pass_begins(d->ctx, "fe", p.phase, 2 * r->in.shape[0] * count * (int64_t)size);
             status = back ? frgi_row_order_back(&d->detour.order, d->ctx, &y, &x, stops)
                           : frgi_row_order_forward(&d->detour.order, d->ctx, &x, &y, stops);
         }

@@ -6,11 +6,22 @@
 
 /* ---- rows, and S ----------------------------------------------------------------------------- */
 
+/** The work of a pass along so many columns, which is told of. */
+static fe_row_work told(const fe_rows *g, frg_context *ctx, const fe_row_work *w, const char *phase,
+                        int lanes)
+{
+    fe_row_work own = *w;
+    own.tells = ctx;
+    frgi_pass_begins(ctx, "fe", phase, g->n * lanes * (int64_t)sizeof(double));
+    return own;
+}
+
 static frg_status rhs(const fe_rows *g, frg_context *ctx, int f32, int lanes, const fe_row_work *w,
                       const fe_block *x, double *b, fe_moments *total)
 {
     const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
-    frgi_fe_rhs(g, ops, w, frg_threads(ctx), lanes, x, b, total);
+    const fe_row_work own = told(g, ctx, w, "right-hand sides", lanes);
+    frgi_fe_rhs(g, ops, &own, frg_threads(ctx), lanes, x, b, total);
     return FRG_OK;
 }
 
@@ -19,7 +30,8 @@ static frg_status residual(const fe_rows *g, frg_context *ctx, int f32, int lane
                            const double *a, double *s, double *elim_effect, fe_elim_audit *total)
 {
     const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
-    frgi_fe_residual(g, ops, w, frg_threads(ctx), lanes, x, out, a, s, elim_effect, total);
+    const fe_row_work own = told(g, ctx, w, "residuals", lanes);
+    frgi_fe_residual(g, ops, &own, frg_threads(ctx), lanes, x, out, a, s, elim_effect, total);
     return FRG_OK;
 }
 

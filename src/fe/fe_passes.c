@@ -36,6 +36,43 @@ void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_
         TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_reduced, (size_t)lanes * 2));
     w->moments = TAKE(a, fe_moments, g->n_chunks);
     w->audit = TAKE(a, fe_elim_audit, g->n_chunks);
+    w->tells = NULL;
+}
+
+/** A chunk goes by stretches, whose sums go on from each other: after each the pass is told of. */
+typedef struct {
+    fe_rows rows; /* whose chunk 0 is the stretch */
+    int64_t elim[2], count;
+} stretch;
+
+static int64_t rows_between(const fe_rows *g, const int64_t elim[2])
+{
+    return g->elim_start[elim[1]] - g->elim_start[elim[0]];
+}
+
+/** Before the first stretch of chunk k. */
+static void open_chunk(stretch *s, const fe_rows *g, int k)
+{
+    enum { ROWS = 1 << 22 };
+    s->rows = *g;
+    s->rows.chunk_elim = s->elim;
+    s->count = 1 + rows_between(g, g->chunk_elim + k) / ROWS;
+}
+
+/** The p-th of s->count stretches of chunk k of g; false: it has no rows. */
+static bool take_stretch(stretch *s, const fe_rows *g, int k, int64_t p)
+{
+    const int64_t first = g->chunk_elim[k], levels = g->chunk_elim[k + 1] - first;
+    s->elim[0] = first + levels * p / s->count;
+    s->elim[1] = first + levels * (p + 1) / s->count;
+    return s->elim[0] < s->elim[1];
+}
+
+/** The stretch is done, of `lanes` columns. */
+static void did_stretch(const stretch *s, const fe_row_work *w, int lanes)
+{
+    const int64_t rows = rows_between(&s->rows, s->elim);
+    frgi_pass_did(w->tells, rows * lanes * (int64_t)sizeof(double));
 }
 
 void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,
@@ -88,8 +125,13 @@ void frgi_fe_rhs_window(const fe_rows *g, const fe_row_ops *ops, const fe_row_wo
             memset(partial, 0, (size_t)length * sizeof(double));
             memset(m, 0, sizeof *m);
         }
-        if (g->chunk_elim[k] < g->chunk_elim[k + 1]) {
-            ops->rhs(g, k, x, partial, m);
+        stretch s;
+        open_chunk(&s, g, k);
+        for (int64_t p = 0; p < s.count; p++) {
+            if (take_stretch(&s, g, k, p)) {
+                ops->rhs(&s.rows, 0, x, partial, m);
+                did_stretch(&s, w, lanes);
+            }
         }
     }
 }
@@ -133,7 +175,14 @@ void frgi_fe_residual_window(const fe_rows *g, const fe_row_ops *ops, const fe_r
         if (k > 0 || !g->at.continues) {
             memset(audit, 0, sizeof *audit);
         }
-        ops->residual(g, k, x, out, a, w->partial + (g->at.chunk + k) * length, elim_effect, audit);
+        stretch s;
+        open_chunk(&s, g, k);
+        for (int64_t p = 0; p < s.count; p++) {
+            (void)take_stretch(&s, g, k, p); /* one without rows opens the chunk's pairs */
+            ops->residual(&s.rows, 0, x, out, a, w->partial + (g->at.chunk + k) * length,
+                          elim_effect, audit);
+            did_stretch(&s, w, lanes);
+        }
     }
 }
 

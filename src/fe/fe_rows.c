@@ -278,10 +278,12 @@ void frgi_fe_rows_lend(fe_rows *g, frg_context *ctx, const frg_array *codes)
 
 /** One pass over the codes, piece by piece: the eliminated levels' runs, the reduced indices,
  *  the counts that are missing. */
-static void lay_rows(const layout *b, int threads)
+static void lay_rows(const layout *b, frg_context *ctx)
 {
     const fe_rows *g = b->g;
-    const int64_t pieces = fe_code_pieces(g->n);
+    const int threads = frg_threads(ctx);
+    const int64_t pieces = fe_code_pieces(g->n), bytes = g->n_factors * (int64_t)sizeof(int32_t);
+    frgi_pass_begins(ctx, "fe", "rows by level", g->n * bytes);
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t begin = p * FE_PIECE_ROWS, end = fe_code_piece_end(g->n, p);
@@ -299,6 +301,7 @@ static void lay_rows(const layout *b, int threads)
                 }
             }
         }
+        frgi_pass_did(ctx, (end - begin) * bytes);
     }
 }
 
@@ -334,7 +337,7 @@ static frg_status close_gaps(layout *b, frg_context *ctx)
     TRY(frgi_fe_rows_place_factors(b->g, ctx));
     DROP(ctx, &b->first_elim);
     TRY(b->g->index_lent ? open_index(b, ctx) : FRG_OK);
-    lay_rows(b, frg_threads(ctx));
+    lay_rows(b, ctx);
     return FRG_OK;
 }
 
@@ -482,7 +485,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     const bool grouped = g->n == 0 || elim->scan.changes + 1 == g->n_elim;
     TRY(grouped ? prepare_runs(b, ctx, &b->first_elim) : sort_rows(g, ctx, b->c, elim));
     TRY(open_index(b, ctx));
-    lay_rows(b, frg_threads(ctx));
+    lay_rows(b, ctx);
     TRY(close_gaps(b, ctx));
     TRY(open_weights(g, ctx));
     if (weights) {

@@ -206,6 +206,7 @@ typedef struct {
     double *partial;      /* n_chunks x R x 2 x lanes: pairs, or sums alone in the first half */
     fe_moments *moments;  /* n_chunks */
     fe_elim_audit *audit; /* n_chunks */
+    frg_context *tells;   /* of a pass, whose chunks are told of; NULL: nobody */
 } fe_row_work;
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w);
 

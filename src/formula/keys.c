@@ -21,6 +21,20 @@ typedef struct {
     bool rounded; /* a double of 2^53 or more, where neighbours round to one value */
 } range;
 
+/** A pass along the keys of `count` columns. */
+static void pass_begins(frg_context *ctx, int count, int64_t n)
+{
+    frgi_pass_begins(ctx, "table", "keys", n * count * (int64_t)sizeof(int64_t));
+}
+
+/** Told of CHUNK by CHUNK: the first SLOTS of one are done. */
+static void did_slots(frg_context *ctx, int64_t begin)
+{
+    if (begin % CHUNK == 0) {
+        frgi_pass_did(ctx, CHUNK * (int64_t)sizeof(int64_t));
+    }
+}
+
 /** Keys begin .. begin + n - 1 as 64 bits; whole doubles as integers where `whole`. */
 static void fetch(const frg_column *c, bool whole, const int64_t *rows, int64_t begin, int64_t n,
                   int64_t *out)
@@ -87,9 +101,12 @@ static range range_of(frg_context *ctx, const frg_column *c, const int64_t *rows
         r.greatest = c->kind == FRG_BOOL ? 1 : c->n_labels - 1;
         return r;
     }
+    pass_begins(ctx, 1, n);
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(ctx, n))
     for (int64_t begin = 0; begin < n; begin += CHUNK) {
-        const range s = range_of_chunk(c, rows, begin, n - begin < CHUNK ? n - begin : CHUNK);
+        const int64_t m = n - begin < CHUNK ? n - begin : CHUNK;
+        const range s = range_of_chunk(c, rows, begin, m);
+        frgi_pass_did(ctx, m * (int64_t)sizeof(int64_t));
 #pragma omp critical(frgi_range)
         {
             r.least = s.least < r.least ? s.least : r.least;
@@ -103,8 +120,8 @@ static range range_of(frg_context *ctx, const frg_column *c, const int64_t *rows
 }
 
 /** Codes through a table of the range, all entries -1 at the start. */
-static int64_t encode_by_table(const frg_column *c, range r, const int64_t *rows, int64_t n,
-                               int32_t *table, int32_t *codes)
+static int64_t encode_by_table(frg_context *ctx, const frg_column *c, range r, const int64_t *rows,
+                               int64_t n, int32_t *table, int32_t *codes)
 {
     int64_t keys[SLOTS];
     int32_t count = 0;
@@ -119,6 +136,7 @@ static int64_t encode_by_table(const frg_column *c, range r, const int64_t *rows
             }
             codes[begin + i] = *slot;
         }
+        did_slots(ctx, begin);
     }
     return count;
 }
@@ -197,6 +215,7 @@ static frg_status encode_by_hash(frg_context *ctx, const frg_column *c, bool who
         for (ptrdiff_t i = 0; i < m; i++) {
             TRY_TO(done, hash_code(&h, (uint64_t)keys[i], &codes[begin + i]));
         }
+        did_slots(ctx, begin);
     }
     *n_levels = h.count;
 done:
@@ -254,11 +273,12 @@ frg_status frgi_keys_encode(frg_context *ctx, frgi_key_job jobs[], int count, co
                              "a table of keys"));
         }
     }
+    pass_begins(ctx, count, n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(count > 1 ? frgi_pass_threads(ctx, n) : 1)
     for (int k = 0; k < count; k++) {
         if (tables[k]) {
             jobs[k].n_levels =
-                encode_by_table(jobs[k].column, ranges[k], rows, n, tables[k], jobs[k].codes);
+                encode_by_table(ctx, jobs[k].column, ranges[k], rows, n, tables[k], jobs[k].codes);
         }
     }
     for (int k = 0; k < count; k++) {

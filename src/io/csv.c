@@ -129,7 +129,8 @@ static frg_status report_progress(const frgi_csv_reader *t)
                                          ? frgi_source_total(t->segments.source)
                                          : 0,
                             .residual = __builtin_nan(""),
-                            .target = __builtin_nan("")};
+                            .target = __builtin_nan(""),
+                            .in_bytes = 1};
     return frgi_heartbeat(t->ctx, &p);
 }
 

@@ -189,7 +189,8 @@ static void tell(const frgi_source *s)
                             .done = s->taken,
                             .total = s->total > 0 ? s->total : 0,
                             .residual = __builtin_nan(""),
-                            .target = __builtin_nan("")};
+                            .target = __builtin_nan(""),
+                            .in_bytes = 1};
     (void)frgi_heartbeat(s->ctx, &p);
 }
 

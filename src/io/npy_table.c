@@ -40,11 +40,12 @@ static int64_t missing_within(const frgi_column_memory *m, frg_column_kind kind,
 }
 
 /** Ends early where the run was stopped: who reads asks for that at the end. */
-static int64_t count_missing(const frg_context *ctx, const frgi_column_memory *m,
-                             frg_column_kind kind, int64_t n)
+static int64_t count_missing(frg_context *ctx, const frgi_column_memory *m, frg_column_kind kind,
+                             int64_t n)
 {
     enum { PARTS = 64, STRETCH = 1 << 18 };
     int64_t missing[PARTS] = {0}, total = 0;
+    frgi_pass_begins(ctx, "table", "missing values", n * (int64_t)sizeof(double));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
     for (int64_t q = 0; q < PARTS; q++) {
         const int64_t last = (q + 1) * n / PARTS;
@@ -52,6 +53,7 @@ static int64_t count_missing(const frg_context *ctx, const frgi_column_memory *m
              begin += STRETCH) {
             const int64_t end = last - begin < STRETCH ? last : begin + STRETCH;
             missing[q] += missing_within(m, kind, begin, end);
+            frgi_pass_did(ctx, (end - begin) * (int64_t)sizeof(double));
         }
     }
     for (int q = 0; q < PARTS; q++) {

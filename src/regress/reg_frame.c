@@ -32,6 +32,7 @@ typedef struct {
     const frg_column *weights;
 } framer;
 
+enum { TOLD = 64 };                 /* blocks that a pass is told of at a time */
 static const double MOST = 0x1p53;  /* whole numbers that a double counts by ones */
 static const double ROUNDED = 1e-8; /* of what a regressor varies by */
 
@@ -52,6 +53,7 @@ static frg_status exclude(framer *b, const frgi_program *p, reason why, bool zer
     TRY(need_mask(b));
     TRY(NEW(b->ctx, &scratch, threads * cells, "an expression"));
     unsigned char *const mask = b->mask;
+    frgi_pass_begins(b->ctx, "fe", "rows", n * (int64_t)sizeof *scratch);
 #pragma omp parallel num_threads(threads)
     {
         const int64_t blocks = (n + FRGI_BLOCK - 1) / FRGI_BLOCK;
@@ -65,6 +67,9 @@ static frg_status exclude(framer *b, const frgi_program *p, reason why, bool zer
                 const bool hit = isnan(mine[i]) || (zero && mine[i] == 0);
                 unsigned char *const at = &mask[begin + i];
                 *at = *at == KEEP && hit ? (unsigned char)why : *at;
+            }
+            if (k % TOLD == 0) {
+                frgi_pass_did(b->ctx, TOLD * FRGI_BLOCK * (int64_t)sizeof *mine);
             }
         }
     }

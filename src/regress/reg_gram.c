@@ -49,6 +49,18 @@ static int64_t chunk_rows(const plan *p, int64_t chunk)
     return left < FRGI_GRAM_CHUNK ? left : FRGI_GRAM_CHUNK;
 }
 
+/** A pass along so many columns begins; run r of it is done. */
+static void pass_begins(frg_context *ctx, const plan *p, const char *phase, int64_t columns)
+{
+    frgi_pass_begins(ctx, "fe", phase, p->n * columns * (int64_t)sizeof(double));
+}
+
+static void did_run(frg_context *ctx, const plan *p, int64_t r, int64_t columns)
+{
+    const int64_t chunks = (r + 1) * p->chunks / p->groups - r * p->chunks / p->groups;
+    frgi_pass_did(ctx, chunks * FRGI_GRAM_CHUNK * columns * (int64_t)sizeof(double));
+}
+
 double frgi_gram_bytes(int64_t p, int64_t n)
 {
     const double k = (double)(p < n ? p : n), square = (double)p * (double)p;
@@ -83,9 +95,11 @@ static frg_status gram_by_runs(frg_context *ctx, const plan *p, int k, const dou
     const int64_t length = frgi_packed(k, 0);
     double *partial;
     TRY(NEW(ctx, &partial, p->groups * length, "a Gram matrix"));
+    pass_begins(ctx, p, "products", k);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, p->n))
     for (int64_t r = 0; r < p->groups; r++) {
         gram_of_run(stops, ops, p, r, k, x, w, partial + r * length);
+        did_run(ctx, p, r, k);
     }
     if (!is_stopped(stops)) {
         frgi_tree_rows(partial, p->groups, length, length, g);
@@ -221,6 +235,7 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
     const int64_t length = k + 1;
     double *partial;
     TRY(NEW0(ctx, &partial, p.groups * length, "a gradient"));
+    pass_begins(ctx, &p, "errors", length);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
     for (int64_t r = 0; r < p.groups; r++) {
         double scratch[FRGI_GRAM_CHUNK], unkept[FRGI_GRAM_CHUNK];
@@ -229,6 +244,7 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
             ops->residual(k, x, y, b, w, begin, chunk_rows(&p, c), e ? e + begin : unkept, scratch,
                           partial + r * length);
         }
+        did_run(ctx, &p, r, length);
     }
     frgi_tree_rows(partial, p.groups, length, length, gradient);
     DROP(ctx, &partial);
@@ -237,18 +253,17 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
 
 /** Four columns times s or, where that is NULL, the residuals, chunk by chunk. */
 static void sum_groups(const frgi_gram_ops *ops, const double *const x[4], const double *s,
-                       const frgi_errors *errors, const int32_t *groups, int64_t n, double *sums)
+                       const frgi_errors *errors, const int32_t *groups, int64_t begin, int64_t end,
+                       double *sums)
 {
-    if (s) {
-        ops->by_group(x, s, groups, n, sums);
-        return;
-    }
-    for (int64_t begin = 0; begin < n; begin += FRGI_GRAM_CHUNK) {
-        const int64_t m = n - begin < FRGI_GRAM_CHUNK ? n - begin : FRGI_GRAM_CHUNK;
+    for (; begin < end; begin += FRGI_GRAM_CHUNK) {
+        const int64_t m = end - begin < FRGI_GRAM_CHUNK ? end - begin : FRGI_GRAM_CHUNK;
         const double *const there[4] = {x[0] + begin, x[1] + begin, x[2] + begin, x[3] + begin};
         double e[FRGI_GRAM_CHUNK];
-        ops->errors(errors->k, errors->x, errors->y, errors->b, begin, m, e);
-        ops->by_group(there, e, groups + begin, m, sums);
+        if (!s) {
+            ops->errors(errors->k, errors->x, errors->y, errors->b, begin, m, e);
+        }
+        ops->by_group(there, s ? s + begin : e, groups + begin, m, sums);
     }
 }
 
@@ -259,9 +274,11 @@ static frg_status sum_by_group(frg_context *ctx, int k, const double *const *x, 
                                int64_t n_groups, double *sums)
 {
     const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const plan p = plan_of(n);
     const int bunches = (k + 3) / 4;
     double *four;
     TRY(NEW0(ctx, &four, 4 * bunches * n_groups, "sums by group"));
+    pass_begins(ctx, &p, "sums by cluster", 4 * bunches);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
     for (int b = 0; b < bunches; b++) {
         const double *columns[4];
@@ -269,7 +286,12 @@ static frg_status sum_by_group(frg_context *ctx, int k, const double *const *x, 
         for (int j = 0; j < 4; j++) {
             columns[j] = x[4 * b + j < k ? 4 * b + j : k - 1];
         }
-        sum_groups(ops, columns, s, errors, groups, n, mine);
+        for (int64_t r = 0; r < p.groups; r++) {
+            const int64_t end = (r + 1) * p.chunks / p.groups * FRGI_GRAM_CHUNK;
+            sum_groups(ops, columns, s, errors, groups, r * p.chunks / p.groups * FRGI_GRAM_CHUNK,
+                       end < n ? end : n, mine);
+            did_run(ctx, &p, r, 4);
+        }
         for (int j = 4 * b; j < k && j < 4 * b + 4; j++) {
             for (ptrdiff_t g = 0; g < n_groups; g++) {
                 sums[j * n_groups + g] = mine[4 * g + j % 4];

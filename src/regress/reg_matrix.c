@@ -77,6 +77,8 @@ static void fill_runs(const filler *w)
 {
     const frg_fe *const f = w->f;
     const int columns = f->data.p + 1;
+    const int64_t bytes = columns * (int64_t)sizeof(double);
+    frgi_pass_begins(f->ctx, "fe", "columns", f->data.frame.n * bytes);
 #pragma omp parallel for schedule(dynamic, 1)                                                      \
     num_threads(frgi_pass_threads(f->ctx, f->data.frame.n *columns))
     for (int64_t r = 0; r < w->runs; r++) {
@@ -85,6 +87,7 @@ static void fill_runs(const filler *w)
         for (int64_t b = r * w->blocks / w->runs; b < end && !frgi_fe_gives_up(f); b++) {
             fill_block(w, b, scratch, w->partial + r * columns);
         }
+        frgi_pass_did(f->ctx, (end - r * w->blocks / w->runs) * FRGI_BLOCK * bytes);
     }
     for (frgi_tree_pair p = {.n = w->runs}; frgi_tree_next(&p);) {
         for (int c = 0; c < columns; c++) {

@@ -2,6 +2,8 @@
  * heartbeats. */
 #include <errno.h>
 
+#include <omp.h>
+
 #include "core/context.h"
 #include "core/search.h"
 #include "fault.h"
@@ -731,6 +733,60 @@ static void options(void)
     frg_context_destroy(ctx);
 }
 
+/** What a pass was told of last, and how often. */
+typedef struct {
+    frg_progress last;
+    int times, asks; /* to stop from the time `asks` on */
+} listener;
+
+static int listen(const frg_progress *p, void *user)
+{
+    listener *const l = user;
+    l->last = *p;
+    return ++l->times >= l->asks;
+}
+
+/** A pass is told of in bytes each tenth of a second, by its first thread, up to its end; who is
+ *  told may stop the run, and no later one. */
+static void passes(void)
+{
+    listener l = {.asks = 3};
+    frg_context_opts o;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&o, sizeof o);
+    o.on_progress = listen;
+    o.user = &l;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    frgi_pass_did(NULL, 1);
+    frgi_pass_did(ctx, 1); /* of no pass */
+    frgi_pass_begins(ctx, "test", "rows", 100);
+    frgi_pass_did(ctx, 30);
+    CHECK_INT(l.times, 0);
+    ctx->pass.told -= 1;
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() == 1)
+        frgi_pass_did(ctx, 1);
+    CHECK_INT(l.times, 0);
+    frgi_pass_did(ctx, 10);
+    CHECK(l.times == 1 && l.last.total == 100 && l.last.in_bytes == 1 && isnan(l.last.residual));
+    CHECK(l.last.done == 40 + (omp_get_max_threads() > 1 || l.last.done == 41));
+    CHECK_TEXT(l.last.phase, "rows");
+    frgi_pass_did(ctx, 10); /* too soon */
+    ctx->pass.told -= 1;
+    frgi_pass_did(ctx, 100); /* of another pass */
+    CHECK_INT(l.times, 1);
+    for (int k = 0; k < 2; k++) {
+        CHECK_STATUS(frgi_stopped(ctx), FRG_OK);
+        frgi_pass_begins(ctx, "test", "rows", 100);
+        ctx->pass.told -= 1;
+        frgi_pass_did(ctx, 1);
+    }
+    CHECK_STATUS(frgi_stopped(ctx), FRG_INTERRUPTED);
+    frgi_run_begins(ctx);
+    CHECK_STATUS(frgi_stopped(ctx), FRG_OK);
+    frg_context_destroy(ctx);
+}
+
 static int note_seconds(const frg_progress *p, void *user)
 {
     *(double *)user = p->seconds;
@@ -907,6 +963,7 @@ static const test_case cases[] = {
     {"views", views},
     {"options", options},
     {"heartbeats", heartbeats},
+    {"passes", passes},
     {"forked", forked},
     {"warnings", warnings},
 };

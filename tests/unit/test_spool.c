@@ -761,7 +761,7 @@ static int watch(const frg_progress *p, void *user)
     ways *const w = user;
     const bool there = !strcmp(p->phase, "order by level");
     const bool back = !strcmp(p->phase, "back to the rows' order");
-    if (there || back) {
+    if ((there || back) && !p->in_bytes) {
         w->in_turn = w->in_turn && p->done == 0 && w->times[0] == back;
         w->times[back]++;
         w->total[back] = p->total;
