@@ -20,7 +20,8 @@ fe_codes frgi_fe_codes_of(const frg_context *ctx, const frg_array *codes)
                       .column = codes->stride[1],
                       .n = n,
                       .q = (int)q,
-                      .ops = together ? levels[frgi_context_isa(ctx)] : NULL};
+                      .ops = together ? levels[frgi_context_isa(ctx)] : NULL,
+                      .single = codes->stride[0] == 1 ? levels[frgi_context_isa(ctx)] : NULL};
 }
 
 static fe_scan scan_factor(const fe_codes *c, int q, int64_t begin, int64_t end)
@@ -45,7 +46,11 @@ static void scan_piece(const fe_codes *c, int64_t begin, int64_t end, fe_scan *o
         return;
     }
     for (int q = 0; q < c->q; q++) {
-        out[q] = scan_factor(c, q, begin, end);
+        if (c->single) {
+            c->single->scan[0](fe_code_column(c, q), begin, end, &out[q]);
+        } else {
+            out[q] = scan_factor(c, q, begin, end);
+        }
     }
 }
 

@@ -25,8 +25,8 @@ typedef struct {
     int64_t descents;  /* of these, to a smaller code */
 } fe_scan;
 
-/** Kernels over rows begin .. end-1 of codes that lie side by side (n x q without gaps); [q -
- *  1]. */
+/** Kernels over rows begin .. end-1 of codes that lie side by side (n x q without gaps), those of
+ *  one factor behind each other among them; [q - 1]. */
 typedef struct {
     void (*scan[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, fe_scan *out);
     /** index[i][r] = first[r] + the code of the r-th factor that is not the eliminated levels' */
@@ -46,8 +46,14 @@ typedef struct {
     ptrdiff_t row, column; /* strides in elements */
     int64_t n;
     int q;
-    const fe_code_ops *ops; /* NULL where the codes do not lie side by side */
+    const fe_code_ops *ops;    /* NULL where the codes do not lie side by side */
+    const fe_code_ops *single; /* of the codes of one factor; NULL where these do not */
 } fe_codes;
+
+static inline const int32_t *fe_code_column(const fe_codes *c, int q)
+{
+    return (const int32_t *)(const void *)c->base + q * c->column;
+}
 
 /** A factor's codes. */
 typedef struct {

@@ -131,6 +131,9 @@ static frg_status prepare_runs(const layout *b, frg_context *ctx, int64_t **firs
 /** ends[k]: as fe_codes.h says of its kernel */
 static int64_t find_runs(const fe_codes *c, int q, int64_t begin, int64_t end, int32_t *ends)
 {
+    if (c->single) {
+        return c->single->runs[0](fe_code_column(c, q), begin, end, 0, ends);
+    }
     if (c->ops) {
         return c->ops->runs[c->q - 1]((const int32_t *)(const void *)c->base, begin, end, q, ends);
     }
