@@ -260,8 +260,9 @@ FRG_API const frg_option *frg_demean_options(void);
  *  caller removes them. */
 typedef struct {
     const char
-        *codes; /* levels of the effects of a regression, and which rows it uses (4 bytes a row
-                          and effect, 8 a row where some are left out); NULL: not kept */
+        *codes; /* levels of the effects of a regression, of the keys of its covariances and of
+                          what its formula takes by levels, and which rows it uses (4 bytes a row
+                          and key, 8 a row where some are left out); NULL: not kept */
     const char *order; /* the rows by the levels of the largest factor (4 bytes a row and further
                           factor, 5 a row that was moved); NULL: not kept */
     uint64_t options;  /* hash (frg_hash) of what decides them: columns, formula, version */

@@ -261,6 +261,7 @@ frg_status frgi_keys_encode(frg_context *ctx, frgi_key_job jobs[], int count, co
     frg_status status = FRG_OK;
     if (count > MOST)
         FAIL(ctx, E_BUG, "%d keys at once", count);
+    frgi_log(ctx, 2, "the keys of %d column%s are numbered", count, count == 1 ? "" : "s");
     for (int k = 0; k < count; k++) {
         const frg_column *const c = jobs[k].column;
         ranges[k] = range_of(ctx, c, rows, n);
@@ -355,6 +356,11 @@ void frgi_keys_first(int64_t n, const int32_t *codes, int64_t n_levels, int64_t 
 
 /* ---- joint categories ------------------------------------------------------------------------ */
 
+bool frgi_key_is(const frgi_key *a, const frgi_key *b)
+{
+    return a->n == b->n && memcmp(a->columns, b->columns, (size_t)a->n * sizeof *a->columns) == 0;
+}
+
 frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
                          const frgi_key_spec *spec, const char *name, const frg_table *table)
 {
@@ -390,4 +396,76 @@ frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count, co
 done:
     DROP(ctx, &other);
     return status;
+}
+
+/* ---- lists of keys --------------------------------------------------------------------------- */
+
+/** The place of the key of the same columns; l->n: there is none. */
+static int place_of(const frgi_key_list *l, const frgi_key *key)
+{
+    int k = 0;
+    while (k < l->n && !frgi_key_is(&l->keys[k], key)) {
+        k++;
+    }
+    return k;
+}
+
+frg_status frgi_key_list_add(frgi_key_list *l, frg_context *ctx, const frgi_key *key)
+{
+    if (place_of(l, key) < l->n) {
+        return FRG_OK;
+    }
+    TRY(GROW(ctx, &l->keys, l->n + 1, "keys"));
+    TRY(GROW(ctx, &l->levels, l->n + 1, "keys"));
+    l->keys[l->n++] = *key;
+    return FRG_OK;
+}
+
+void frgi_key_list_without(frgi_key_list *l, const frgi_key *key)
+{
+    const int at = place_of(l, key);
+    if (at < l->n) {
+        l->n--;
+        memmove(&l->keys[at], &l->keys[at + 1], (size_t)(l->n - at) * sizeof *l->keys);
+    }
+}
+
+frg_status frgi_key_list_number(frgi_key_list *l, frg_context *ctx, const int64_t *rows, int64_t n)
+{
+    TRY(NEW(ctx, &l->codes, l->n * n, "codes of keys"));
+    l->rows = n;
+    for (int k = 0; k < l->n; k += FRGI_EFFECTS) {
+        const int count = l->n - k < FRGI_EFFECTS ? l->n - k : FRGI_EFFECTS;
+        TRY(frgi_key_codes(ctx, l->keys + k, count, rows, n, l->codes + k * n, l->levels + k));
+    }
+    return FRG_OK;
+}
+
+const int32_t *frgi_key_list_find(const frgi_key_list *l, const frgi_key *key, int64_t *levels)
+{
+    const int at = l->codes ? place_of(l, key) : l->n;
+    if (at == l->n) {
+        return NULL;
+    }
+    *levels = l->levels[at];
+    return l->codes + at * l->rows;
+}
+
+frg_status frgi_key_list_codes(const frgi_key_list *l, frg_context *ctx, const frgi_key *key,
+                               const int64_t *rows, int64_t n, int32_t *codes, int64_t *levels)
+{
+    const int32_t *const there = frgi_key_list_find(l, key, levels);
+    if (!there) {
+        return frgi_key_codes(ctx, key, 1, rows, n, codes, levels);
+    }
+    memcpy(codes, there, (size_t)n * sizeof *codes);
+    return FRG_OK;
+}
+
+void frgi_key_list_destroy(frgi_key_list *l, frg_context *ctx)
+{
+    DROP(ctx, &l->keys);
+    DROP(ctx, &l->codes);
+    DROP(ctx, &l->levels);
+    l->n = 0;
 }

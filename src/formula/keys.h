@@ -40,6 +40,9 @@ typedef struct {
     const frg_column *columns[FRGI_KEY_COLUMNS];
 } frgi_key;
 
+/** Are they the same columns? */
+bool frgi_key_is(const frgi_key *a, const frgi_key *b);
+
 /** Resolves the columns of a key. */
 FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
                                       const frgi_key_spec *spec, const char *name,
@@ -48,6 +51,31 @@ FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frg
 FRG_MUST_USE frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count,
                                        const int64_t *rows, int64_t n, int32_t *codes,
                                        int64_t levels[]);
+
+/** Keys of the same rows, no two of the same columns, that are numbered once for whoever wants them
+ *  later; begins as {0}. */
+typedef struct {
+    int n;
+    frgi_key *keys;
+    int64_t rows;
+    int32_t *codes; /* rows x n, column-major; NULL: they are not numbered */
+    int64_t *levels;
+} frgi_key_list;
+
+/** Adds a key, unless one of its columns is there; its name stays the caller's. */
+FRG_MUST_USE frg_status frgi_key_list_add(frgi_key_list *l, frg_context *ctx, const frgi_key *key);
+/** Leaves out the key of the columns of this one. */
+void frgi_key_list_without(frgi_key_list *l, const frgi_key *key);
+/** Numbers them (rows NULL: the first n). */
+FRG_MUST_USE frg_status frgi_key_list_number(frgi_key_list *l, frg_context *ctx,
+                                             const int64_t *rows, int64_t n);
+/** Codes and levels of a key that was numbered; NULL: it was not. */
+const int32_t *frgi_key_list_find(const frgi_key_list *l, const frgi_key *key, int64_t *levels);
+/** codes <- those of the list or, where it has none, numbered: frgi_key_codes of one key. */
+FRG_MUST_USE frg_status frgi_key_list_codes(const frgi_key_list *l, frg_context *ctx,
+                                            const frgi_key *key, const int64_t *rows, int64_t n,
+                                            int32_t *codes, int64_t *levels);
+void frgi_key_list_destroy(frgi_key_list *l, frg_context *ctx);
 
 #pragma GCC visibility pop
 #endif

@@ -145,6 +145,7 @@ typedef struct {
     const int64_t *rows;
     const double *weights;
     int64_t n;
+    const frgi_key_list *numbered;
 } designer;
 
 /** `more` columns, of which `of` is an atom: refused before they are named, and before the machine
@@ -200,14 +201,15 @@ static frg_status add_column(designer *b, int32_t first, const frgi_text *name)
 static frg_status make_levels(designer *b, int32_t id, int which)
 {
     int32_t **const codes = &b->codes[id].codes[which];
+    const frgi_key key = frgi_variable_key(&b->variables[id], which);
+    int64_t n_levels;
     TRY(NEW(b->ctx, codes, b->n, "codes of a category"));
-    frgi_key_job job = {.column = b->variables[id].factor[which], .codes = *codes};
-    TRY(frgi_keys_encode(b->ctx, &job, 1, b->rows, b->n));
+    TRY(frgi_key_list_codes(b->numbered, b->ctx, &key, b->rows, b->n, *codes, &n_levels));
     if (b->variables[id].kind == VARIABLE_FACTOR) { /* keep= may leave few of i()'s */
-        TRY(expect(b, (double)job.n_levels - 1, id));
+        TRY(expect(b, (double)n_levels - 1, id));
     }
-    return frgi_levels_create(&b->d->levels[id][which], b->ctx, job.column, b->rows, b->n, *codes,
-                              job.n_levels);
+    return frgi_levels_create(&b->d->levels[id][which], b->ctx, key.columns[0], b->rows, b->n,
+                              *codes, n_levels);
 }
 
 /* ---- i() ------------------------------------------------------------------------------------- */
@@ -633,7 +635,8 @@ static frg_status new_codes(frgi_factor_codes **codes, frg_context *ctx, int32_t
 
 frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes, frg_context *ctx,
                               const frgi_formula *f, const frgi_variable *variables, bool constant,
-                              const int64_t *rows, const double *weights, int64_t n)
+                              const int64_t *rows, const double *weights, int64_t n,
+                              const frgi_key_list *numbered)
 {
     *d = (frgi_design){.n_variables = f->names.count};
     *codes = NULL;
@@ -648,7 +651,8 @@ frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes, frg_con
                   .constant = constant,
                   .rows = rows,
                   .weights = weights,
-                  .n = n};
+                  .n = n,
+                  .numbered = numbered};
     TRY_TO(failed, build(&b));
     return FRG_OK;
 failed:

@@ -9,6 +9,7 @@
 
 #include "formula/formula.h"
 #include "formula/key_levels.h"
+#include "formula/keys.h"
 #include "formula/program.h"
 
 #pragma GCC visibility push(hidden)
@@ -31,6 +32,13 @@ typedef struct {
     frgi_program number;
     int32_t node;
 } frgi_variable;
+
+/** Factor `which` of a variable as a key. */
+static inline frgi_key frgi_variable_key(const frgi_variable *v, int which)
+{
+    const frg_column *const c = v->factor[which];
+    return (frgi_key){.name = c->name, .n = 1, .columns = {c}};
+}
 
 /** variables[id] for every atom of the terms. */
 FRG_MUST_USE frg_status frgi_variables_create(frgi_variable **out, frg_context *ctx,
@@ -78,12 +86,13 @@ typedef struct {
 } frgi_factor_codes;
 
 /** n rows (rows NULL: the first n) with weights (NULL: 1).  `constant`: the model has an intercept
- *  or fixed effects, so that i() loses a level, and every factor beside an i().  codes:
- *  n_variables, filled; free with frgi_factor_codes_free. */
+ *  or fixed effects, so that i() loses a level, and every factor beside an i().  numbered: keys
+ *  whose codes there are.  codes: n_variables, filled; free with frgi_factor_codes_free. */
 FRG_MUST_USE frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes,
                                            frg_context *ctx, const frgi_formula *f,
                                            const frgi_variable *variables, bool constant,
-                                           const int64_t *rows, const double *weights, int64_t n);
+                                           const int64_t *rows, const double *weights, int64_t n,
+                                           const frgi_key_list *numbered);
 void frgi_design_destroy(frgi_design *d, frg_context *ctx);
 /** The codes of other data, all rows; -1 for an unseen level. */
 FRG_MUST_USE frg_status frgi_design_match(const frgi_design *d, frgi_factor_codes **codes,

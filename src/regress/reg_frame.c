@@ -364,6 +364,25 @@ static frg_status gather_weights(framer *b)
     return FRG_OK;
 }
 
+/** Of the codes of `count` keys those of the rows that stay, key behind key, and dense. */
+static frg_status remove_codes(frg_context *ctx, int32_t *codes, int64_t levels[], int count,
+                               int64_t n, const unsigned char *gone)
+{
+    int32_t *to = codes;
+    for (int q = 0; q < count; q++) {
+        const int32_t *const from = codes + q * n;
+        for (int64_t i = 0; i < n; i++) {
+            if (!gone[i]) {
+                *to++ = from[i];
+            }
+        }
+    }
+    for (int64_t q = 0, kept = count ? (to - codes) / count : 0; q < count; q++) {
+        TRY(frgi_keys_compact(ctx, kept, codes + q * kept, &levels[q]));
+    }
+    return FRG_OK;
+}
+
 /** Removes `count` rows that are gone from the list, the weights and the codes. */
 static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t count)
 {
@@ -389,19 +408,11 @@ static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t coun
             kept++;
         }
     }
-    int32_t *to = f->codes;
-    for (int q = 0; q < f->n_effects; q++) {
-        const int32_t *const from = f->codes + q * n;
-        for (int64_t i = 0; i < n; i++) {
-            if (!gone[i]) {
-                *to++ = from[i];
-            }
-        }
-    }
-    for (int q = 0; q < f->n_effects; q++) {
-        TRY(frgi_keys_compact(b->ctx, kept, f->codes + q * kept, &f->levels[q]));
-    }
-    return FRG_OK;
+    TRY(remove_codes(b->ctx, f->codes, f->levels, f->n_effects, n, gone));
+    f->later.rows = kept;
+    return f->later.codes
+               ? remove_codes(b->ctx, f->later.codes, f->later.levels, f->later.n, n, gone)
+               : FRG_OK;
 }
 
 /* ---- singletons ------------------------------------------------------------------------------ */
@@ -623,6 +634,7 @@ static frg_status find_inputs(framer *b)
         const frgi_key_spec *const spec = &formula->effects[q].key;
         const char *const name = frgi_names_text(&formula->names, spec->name);
         TRY(frgi_key_find(&b->f->keys[q], b->ctx, &formula->syntax, spec, name, in->table));
+        frgi_key_list_without(&b->f->later, &b->f->keys[q]);
     }
     if (in->options->weights) {
         TRY(frgi_column_named(&b->weights, b->ctx, in->options->weights, "weights", in->table));
@@ -635,7 +647,7 @@ static frg_status find_inputs(framer *b)
 }
 
 /** The levels of the effects, and the rows without those that are left out by them: from the file
- *  that keeps them, or made, and put there. */
+ *  that keeps them, or made, and put there, with what else the fit will number. */
 static frg_status number_effects(framer *b)
 {
     frgi_frame *const f = b->f;
@@ -655,6 +667,7 @@ static frg_status number_effects(framer *b)
     TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));
     TRY(drop_by_effects(b));
     if (keeps) {
+        TRY(frgi_key_list_number(&f->later, b->ctx, f->rows, f->n));
         frgi_log(b->ctx, 1, "the levels of the effects are numbered");
         return frgi_frame_save(f, b->ctx, b->in, files, before);
     }
@@ -839,6 +852,10 @@ frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx, const frgi_frame_i
 {
     *f = (frgi_frame){.n_rows = frg_table_rows(in->table)};
     framer b = {.ctx = ctx, .in = in, .f = f};
+    if (in->later) {
+        f->later = *in->later;
+        *in->later = (frgi_key_list){.n = 0};
+    }
     frg_status status = exclude_rows(&b);
     if (status >= 0) {
         status = in->pool ? build_shared(&b) : build(&b);
@@ -862,4 +879,5 @@ void frgi_frame_destroy(frgi_frame *f, frg_context *ctx)
     DROP(ctx, &f->weights);
     DROP(ctx, &f->codes);
     DROP(ctx, &f->slopes);
+    frgi_key_list_destroy(&f->later, ctx);
 }

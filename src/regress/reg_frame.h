@@ -31,6 +31,7 @@ typedef struct frgi_frame {
     int32_t *codes; /* n x n_effects, column-major */
     int64_t levels[FRGI_EFFECTS];
     double *slopes;      /* n x n_slopes, column-major */
+    frgi_key_list later; /* keys of the columns and the covariances; numbered where they are kept */
     frgi_sample *sample; /* whose memory this is; NULL: its own */
 } frgi_frame;
 
@@ -44,6 +45,7 @@ typedef struct {
     const frgi_family *family;  /* of a generalised linear model; else NULL */
     const frgi_key *clusters;
     int n_clusters;
+    frgi_key_list *later; /* becomes the frame's; NULL: none */
     const frg_fe_opts *options;
     frgi_pool *pool; /* of samples to take or to add; NULL: none */
 } frgi_frame_input;
@@ -54,9 +56,10 @@ FRG_MUST_USE frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx,
 FRG_MUST_USE frg_status frgi_frame_separate(frgi_frame *f, frg_context *ctx,
                                             const frgi_frame_input *in, const unsigned char *gone,
                                             int64_t count);
-/** Codes, levels and rows of a frame whose `before` rows were listed before some were left out by
- *  the effects, into files->codes, and back: *read where the file was there, W_KEPT where it was
- *  of no use (reg_layout.c).  The frame has its list and weights from before.  E_CHANGED of other
+/** Codes and levels of the effects and of `later`, and rows, of a frame whose `before` rows were
+ *  listed before some were left out by the effects, into files->codes, and back: *read where the
+ *  file was there, W_KEPT where it was of no use (reg_layout.c).  The frame has its list and
+ *  weights from before.  E_CHANGED of other
  *  data, E_ROOM, E_CREATE, E_WRITE, E_READ. */
 FRG_MUST_USE frg_status frgi_frame_save(const frgi_frame *f, frg_context *ctx,
                                         const frgi_frame_input *in, const frg_layout_files *files,

@@ -98,7 +98,8 @@ frg_status frgi_vcov_periods(frgi_vcov_work *w, int i)
     const int64_t n = f->data.frame.n;
     int32_t *const codes = w->own + i * n, *rank = NULL;
     TRY(frgi_vcov_check_complete(f, key));
-    TRY(frgi_key_codes(f->ctx, key, 1, f->data.frame.rows, n, codes, &w->groups[i]));
+    TRY(frgi_key_list_codes(&f->data.frame.later, f->ctx, key, f->data.frame.rows, n, codes,
+                            &w->groups[i]));
     TRY(NEW(f->ctx, &rank, w->groups[i], "periods"));
     const frg_status status = rank_periods(f, key->columns[0], codes, w->groups[i], rank);
     for (int64_t r = 0; r < n && status >= 0; r++) {

@@ -3,7 +3,8 @@
  *
  *     head     core/kept_file.h; the sizes are rows of the table and effects
  *     facts    the rows before and after some were left out by the effects, and why; the levels
- *     arrays   the codes of each effect; which rows are used, where some were left out
+ *              of the effects and of the keys of columns and covariances
+ *     arrays   the codes of each; which rows are used, where some were left out
  *
  * What is missing, outside the subset or of no weight is found again in a pass; keys are looked up
  * in tables, and singletons and small sets looked for, once.
@@ -22,14 +23,29 @@ enum { CHECKSUMS = 2 };
 typedef struct {
     int64_t before, n; /* rows */
     int64_t n_singleton, singleton_rounds, n_disconnected, n_groups;
+    int64_t n_later; /* keys beside the effects */
 } frame_facts;
 
-/** What the options of the caller's hash need not know: the effects, and what else decides rows. */
-static frg_status identify(frgi_keep_head *h, frg_context *ctx, const frgi_frame_input *in,
-                           const frg_layout_files *files)
+/** The columns of the keys. */
+static frg_status put_keys(frgi_text *out, frg_context *ctx, const frgi_key_list *keys)
+{
+    for (int k = 0; k < keys->n; k++) {
+        for (int c = 0; c < keys->keys[k].n; c++) {
+            const char *const name = keys->keys[k].columns[c]->name;
+            TRY(frgi_text_printf(ctx, out, "%c%zu:%s", c ? '^' : '+', strlen(name), name));
+        }
+    }
+    return FRG_OK;
+}
+
+/** What the options of the caller's hash need not know: the effects, the keys, and what else
+ *  decides rows. */
+static frg_status identify(frgi_keep_head *h, const frgi_frame *f, frg_context *ctx,
+                           const frgi_frame_input *in, const frg_layout_files *files)
 {
     frgi_text effects = {0};
-    const frg_status status = frgi_pool_effects(&effects, ctx, in->formula);
+    frg_status status = frgi_pool_effects(&effects, ctx, in->formula);
+    status = status < 0 ? status : put_keys(&effects, ctx, &f->later);
     const uint64_t own = frg_hash(files->options, effects.text, (int64_t)effects.length);
     frgi_text_free(ctx, &effects);
     *h = (frgi_keep_head){.options = frgi_options_hash(frg_fe_options(), in->options, own),
@@ -42,20 +58,23 @@ static frg_status identify(frgi_keep_head *h, frg_context *ctx, const frgi_frame
 
 size_t frgi_frame_save_bytes(const frgi_frame *f, int64_t before)
 {
-    const size_t n = (size_t)f->n, effects = (size_t)f->n_effects;
-    return frgi_keep_bytes(CHECKSUMS) + sizeof(frame_facts) + effects * sizeof *f->levels +
-           n * effects * sizeof *f->codes + (f->n < before ? n * sizeof *f->rows : 0);
+    const size_t n = (size_t)f->n, keys = (size_t)(f->n_effects + f->later.n);
+    return frgi_keep_bytes(CHECKSUMS) + sizeof(frame_facts) + keys * sizeof *f->levels +
+           n * keys * sizeof *f->codes + (f->n < before ? n * sizeof *f->rows : 0);
 }
 
 static frg_status put_frame(const frgi_frame *f, frgi_keep_out *file, int64_t before)
 {
-    const size_t n = (size_t)f->n, effects = (size_t)f->n_effects;
+    const size_t n = (size_t)f->n, effects = (size_t)f->n_effects, later = (size_t)f->later.n;
     const frame_facts facts = {
-        before, f->n, f->n_singleton, f->singleton_rounds, f->n_disconnected, f->n_groups};
+        before,      f->n,      f->n_singleton, f->singleton_rounds, f->n_disconnected,
+        f->n_groups, f->later.n};
     TRY(frgi_keep_put(file, &facts, sizeof facts));
     TRY(frgi_keep_put(file, f->levels, effects * sizeof *f->levels));
+    TRY(frgi_keep_put(file, f->later.levels, later * sizeof *f->later.levels));
     TRY(frgi_keep_put_sum(file));
     TRY(frgi_keep_put(file, f->codes, n * effects * sizeof *f->codes));
+    TRY(frgi_keep_put(file, f->later.codes, n * later * sizeof *f->later.codes));
     if (f->n < before) {
         TRY(frgi_keep_put(file, f->rows, n * sizeof *f->rows));
     }
@@ -67,7 +86,7 @@ frg_status frgi_frame_save(const frgi_frame *f, frg_context *ctx, const frgi_fra
 {
     frgi_keep_out file;
     frgi_keep_head h;
-    TRY(identify(&h, ctx, in, files));
+    TRY(identify(&h, f, ctx, in, files));
     TRY(frgi_keep_room(ctx, files->codes, frgi_frame_save_bytes(f, before)));
     TRY(frgi_keep_create(&file, ctx, files->codes, &kind, &h));
     return frgi_keep_end(&file, put_frame(f, &file, before));
@@ -78,8 +97,8 @@ frg_status frgi_frame_save(const frgi_frame *f, frg_context *ctx, const frgi_fra
 /** What a file holds, until all of it is found to be sound. */
 typedef struct {
     frame_facts facts;
-    int64_t levels[FRGI_EFFECTS];
-    int32_t *codes;
+    int64_t levels[FRGI_EFFECTS], *later_levels;
+    int32_t *codes, *later_codes;
     int64_t *rows; /* NULL: those of before */
 } kept_frame;
 
@@ -89,25 +108,25 @@ static bool are_facts(const kept_frame *k, const frgi_frame *f)
     bool sound = s->before == f->n && s->n > 0 && s->n <= s->before && s->n_singleton >= 0 &&
                  s->singleton_rounds >= 0 && s->n_disconnected >= 0 && s->n_groups >= 0 &&
                  s->n_groups <= s->before && s->n_singleton <= s->before - s->n &&
-                 s->before - s->n - s->n_singleton == s->n_disconnected;
-    for (int q = 0; q < f->n_effects && sound; q++) {
-        sound = k->levels[q] >= 1 && k->levels[q] <= s->n && k->levels[q] <= INT32_MAX;
+                 s->before - s->n - s->n_singleton == s->n_disconnected && s->n_later == f->later.n;
+    for (int q = 0; q < f->n_effects + f->later.n && sound; q++) {
+        const int64_t levels = q < f->n_effects ? k->levels[q] : k->later_levels[q - f->n_effects];
+        sound = levels >= 1 && levels <= s->n && levels <= INT32_MAX;
     }
     return sound;
 }
 
 /** Codes count up in the order of their first rows. */
-static bool are_codes(const kept_frame *k, int effects)
+static bool are_codes(const int32_t *codes, const int64_t *levels, int count, int64_t n)
 {
     bool sound = true;
-    for (int q = 0; q < effects && sound; q++) {
-        const int32_t *const codes = k->codes + q * k->facts.n;
+    for (int q = 0; q < count && sound; q++, codes += n) {
         int64_t next = 0;
-        for (int64_t i = 0; i < k->facts.n && sound; i++) {
+        for (int64_t i = 0; i < n && sound; i++) {
             sound = codes[i] >= 0 && codes[i] <= next;
             next += codes[i] == next;
         }
-        sound = sound && next == k->levels[q];
+        sound = sound && next == levels[q];
     }
     return sound;
 }
@@ -129,9 +148,11 @@ static bool are_rows(const kept_frame *k, const frgi_frame *f)
 
 static frg_status take_kept(kept_frame *k, frgi_keep_in *file, const frgi_frame *f)
 {
-    const size_t effects = (size_t)f->n_effects;
+    const size_t effects = (size_t)f->n_effects, later = (size_t)f->later.n;
+    TRY(NEW(file->ctx, &k->later_levels, later, "levels of keys"));
     TRY(frgi_keep_get(file, &k->facts, sizeof k->facts));
     TRY(frgi_keep_get(file, k->levels, effects * sizeof *k->levels));
+    TRY(frgi_keep_get(file, k->later_levels, later * sizeof *k->later_levels));
     TRY(frgi_keep_check_sum(file));
     if (!are_facts(k, f)) {
         return frgi_keep_refuse(file, "it is of other rows");
@@ -140,15 +161,19 @@ static frg_status take_kept(kept_frame *k, frgi_keep_in *file, const frgi_frame 
     TRY(NEW(file->ctx, &k->codes, n * effects + FE_ROWS_AHEAD, "codes of the effects"));
     memset(k->codes + n * effects, 0, FE_ROWS_AHEAD * sizeof *k->codes);
     TRY(frgi_keep_get(file, k->codes, n * effects * sizeof *k->codes));
+    TRY(NEW(file->ctx, &k->later_codes, n * later, "codes of keys"));
+    TRY(frgi_keep_get(file, k->later_codes, n * later * sizeof *k->later_codes));
     if (k->facts.n < k->facts.before) {
         TRY(NEW(file->ctx, &k->rows, n, "the list of rows"));
         TRY(frgi_keep_get(file, k->rows, n * sizeof *k->rows));
     }
     TRY(frgi_keep_check_sum(file));
     TRY(frgi_keep_check_end(file));
-    return !are_codes(k, f->n_effects) ? frgi_keep_refuse(file, "a code is of no level")
-           : !are_rows(k, f)           ? frgi_keep_refuse(file, "it uses rows that are left out")
-                                       : FRG_OK;
+    const bool sound = are_codes(k->codes, k->levels, f->n_effects, k->facts.n) &&
+                       are_codes(k->later_codes, k->later_levels, f->later.n, k->facts.n);
+    return !sound            ? frgi_keep_refuse(file, "a code is of no level")
+           : !are_rows(k, f) ? frgi_keep_refuse(file, "it uses rows that are left out")
+                             : FRG_OK;
 }
 
 /** The weights of the rows that are left, brought near 1 as they are. */
@@ -173,6 +198,10 @@ static void take_over(frgi_frame *f, frg_context *ctx, kept_frame *k)
     }
     f->codes = k->codes;
     memcpy(f->levels, k->levels, sizeof f->levels);
+    DROP(ctx, &f->later.levels);
+    f->later.levels = k->later_levels;
+    f->later.codes = k->later_codes;
+    f->later.rows = s->n;
     f->n = s->n;
     f->n_singleton = s->n_singleton;
     f->singleton_rounds = s->singleton_rounds;
@@ -190,7 +219,7 @@ frg_status frgi_frame_load(frgi_frame *f, frg_context *ctx, const frgi_frame_inp
     if (!frgi_checkpoint_is_there(ctx, files->codes)) {
         return FRG_OK;
     }
-    TRY(identify(&h, ctx, in, files));
+    TRY(identify(&h, f, ctx, in, files));
     const int64_t sizes[2] = {h.sizes[0], h.sizes[1]};
     frg_status status = frgi_keep_open(&file, ctx, files->codes, &kind, &h);
     if (status == FRG_OK) {
@@ -206,5 +235,7 @@ frg_status frgi_frame_load(frgi_frame *f, frg_context *ctx, const frgi_frame_inp
     }
     DROP(ctx, &k.codes);
     DROP(ctx, &k.rows);
+    DROP(ctx, &k.later_codes);
+    DROP(ctx, &k.later_levels);
     return frgi_keep_or_anew(ctx, status);
 }

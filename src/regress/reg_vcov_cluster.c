@@ -34,26 +34,28 @@ frg_status frgi_vcov_check_complete(const frg_fe *f, const frgi_key *key)
     return FRG_OK;
 }
 
-/** The effect that is the same key; -1: none is. */
-static int effect_of(const frg_fe *f, const frgi_key *key)
+/** The codes of an effect that is the same key, or those that were numbered with the effects;
+ *  NULL: there are none. */
+static const int32_t *codes_there(const frg_fe *f, const frgi_key *key, int64_t *groups)
 {
-    int q = f->data.frame.n_effects - 1;
-    while (q >= 0 && strcmp(f->data.frame.keys[q].name, key->name) != 0) {
-        q--;
+    const frgi_frame *const frame = &f->data.frame;
+    for (int q = 0; q < frame->n_effects; q++) {
+        if (frgi_key_is(&frame->keys[q], key)) {
+            *groups = frame->levels[q];
+            return frame->codes + q * frame->n;
+        }
     }
-    return q;
+    return frgi_key_list_find(&frame->later, key, groups);
 }
 
-/** Codes of key i; an effect's where it is the same key. */
+/** Codes of key i. */
 static frg_status encode_key(frgi_vcov_work *w, int i)
 {
     const frg_fe *const f = w->f;
     const frgi_key *const key = &w->v->request.keys[i];
     const int64_t n = f->data.frame.n;
-    const int q = effect_of(f, key);
-    if (q >= 0) {
-        w->codes[i] = f->data.frame.codes + q * n;
-        w->groups[i] = f->data.frame.levels[q];
+    w->codes[i] = codes_there(f, key, &w->groups[i]);
+    if (w->codes[i]) {
         return FRG_OK;
     }
     TRY(frgi_vcov_check_complete(f, key));
@@ -71,7 +73,7 @@ frg_status frgi_vcov_encode(frgi_vcov_work *w)
     const bool panel = r->kind->rule == RULE_PERIODS || r->kind->rule == RULE_TWO_WAY;
     bool own = panel;
     for (int i = 0; i < r->n; i++) {
-        own = own || effect_of(f, &r->keys[i]) < 0;
+        own = own || !codes_there(f, &r->keys[i], &w->groups[i]);
     }
     if (own) {
         TRY(NEW(f->ctx, &w->own, r->n * f->data.frame.n, "clusters"));
@@ -178,13 +180,16 @@ static frg_status add_subset(const frgi_vcov_work *w, unsigned subset)
 {
     const frg_fe *const f = w->f;
     const int64_t n = f->data.frame.n;
+    const frgi_key key = frgi_vcov_joint_key(&w->v->request, subset);
     int32_t *joint = NULL;
-    const int32_t *codes = NULL;
     int64_t groups = 0;
+    const int32_t *codes = codes_there(f, &key, &groups);
+    const bool numbered = codes != NULL;
     int size = 0;
     frg_status status = FRG_OK;
     for (int k = 0; k < w->v->request.n; k++) {
-        if (!(subset >> k & 1)) {
+        size += numbered && subset >> k & 1;
+        if (numbered || !(subset >> k & 1)) {
             continue;
         }
         if (size++ == 0) {

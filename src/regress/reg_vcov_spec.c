@@ -434,3 +434,35 @@ void frgi_vcov_request_destroy(frgi_vcov_request *r, frg_context *ctx)
         DROP(ctx, &r->names[k]);
     }
 }
+
+/* ---- what is numbered ------------------------------------------------------------------------ */
+
+frgi_key frgi_vcov_joint_key(const frgi_vcov_request *r, unsigned subset)
+{
+    frgi_key joint = {.n = 0};
+    for (int k = 0; k < r->n; k++) {
+        const frgi_key *const key = &r->keys[k];
+        if (!(subset >> k & 1)) {
+            continue;
+        }
+        if (joint.n + key->n > FRGI_KEY_COLUMNS) {
+            return (frgi_key){.n = 0};
+        }
+        for (int c = 0; c < key->n; c++) {
+            joint.columns[joint.n++] = key->columns[c];
+        }
+        joint.name = key->name; /* of a single one */
+    }
+    return joint;
+}
+
+frg_status frgi_vcov_add_keys(const frgi_vcov_request *r, frg_context *ctx, frgi_key_list *keys)
+{
+    const bool several = r->kind->variables[0] == VARIABLE_CLUSTERS;
+    for (unsigned subset = 1; subset < 1u << r->n && r->kind->rule != RULE_ROWS; subset++) {
+        const frgi_key key = frgi_vcov_joint_key(r, subset);
+        const bool single = (subset & (subset - 1)) == 0;
+        TRY(key.n > 0 && (single || several) ? frgi_key_list_add(keys, ctx, &key) : FRG_OK);
+    }
+    return FRG_OK;
+}

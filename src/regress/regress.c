@@ -229,8 +229,25 @@ static frgi_frame_input frame_input(const frg_fe *f, const frgi_key *clusters, i
                               .pool = f->policy.pool};
 }
 
+/** The keys that the columns and the covariances take, beside the effects. */
+static frg_status list_keys(const frg_fe *f, const frgi_vcov_request *requests, int count,
+                            frgi_key_list *keys)
+{
+    for (int32_t id = 0; id < f->data.formula.names.count; id++) {
+        for (int k = 0; k < f->data.variables[id].n_factors; k++) {
+            const frgi_key key = frgi_variable_key(&f->data.variables[id], k);
+            TRY(frgi_key_list_add(keys, f->ctx, &key));
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        TRY(frgi_vcov_add_keys(&requests[i], f->ctx, keys));
+    }
+    return FRG_OK;
+}
+
 static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int count)
 {
+    frgi_key_list later = {.n = 0};
     frgi_key clusters[FRGI_CLUSTERS * VCOVS];
     int n_clusters = 0;
     for (int i = 0; i < count; i++) {
@@ -238,8 +255,12 @@ static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int co
             clusters[n_clusters++] = requests[i].keys[k];
         }
     }
-    const frgi_frame_input in = frame_input(f, clusters, n_clusters);
-    return frgi_frame_create(&f->data.frame, f->ctx, &in);
+    frgi_frame_input in = frame_input(f, clusters, n_clusters);
+    in.later = &later;
+    frg_status status = f->policy.pool ? FRG_OK : list_keys(f, requests, count, &later);
+    status = status < 0 ? status : frgi_frame_create(&f->data.frame, f->ctx, &in);
+    frgi_key_list_destroy(&later, f->ctx);
+    return status;
 }
 
 static frg_status no_columns(const frg_fe *f)
@@ -266,7 +287,7 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     const bool spanned = spans_constant(&f->data.formula);
     TRY(frgi_design_create(&f->data.design, codes, f->ctx, &f->data.formula, f->data.variables,
                            spanned || f->data.formula.intercept, f->data.frame.rows,
-                           f->data.frame.weights, f->data.frame.n));
+                           f->data.frame.weights, f->data.frame.n, &f->data.frame.later));
     f->data.ones = !spanned && f->data.formula.intercept && !f->two_stage.text;
     f->data.centred = f->data.ones && f->data.frame.n_effects == 0;
     f->data.p = f->data.design.n + f->data.ones;

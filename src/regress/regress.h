@@ -304,6 +304,12 @@ void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity);
 FRG_MUST_USE frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx,
                                                  const char *spec, const frg_table *table);
 void frgi_vcov_request_destroy(frgi_vcov_request *r, frg_context *ctx);
+/** The joint key of the variables with the bits of `subset`; of none (n 0) where a key has not so
+ *  many columns. */
+frgi_key frgi_vcov_joint_key(const frgi_vcov_request *r, unsigned subset);
+/** Adds the keys whose codes the covariance takes, single and joint. */
+FRG_MUST_USE frg_status frgi_vcov_add_keys(const frgi_vcov_request *r, frg_context *ctx,
+                                           frgi_key_list *keys);
 /** The text of variable i of a specification; false: it has no such one, or is none. */
 bool frgi_vcov_variable(const char *spec, int i, const char **text, size_t *length);
 /** Computes what is asked for and keeps it in f; takes the request over, also on failure. */

@@ -49,6 +49,7 @@ static frg_layout_files files_of(uint64_t options, uint64_t source)
 
 typedef struct {
     int numbered, sorted, codes_read, order_read;
+    int keys; /* columns, or bunches of them, that were numbered */
 } counts;
 
 static void take_line(int level, const char *line, void *user)
@@ -59,6 +60,7 @@ static void take_line(int level, const char *line, void *user)
     c->sorted += strcmp(line, "the order of the rows is made") == 0;
     c->codes_read += strncmp(line, "the levels of the effects are those of", 38) == 0;
     c->order_read += strncmp(line, "the order of the rows is that of", 32) == 0;
+    c->keys += strncmp(line, "the keys of ", 12) == 0;
 }
 
 static int no_sync(int handle, void *user)
@@ -110,7 +112,7 @@ static frg_table *make_table(frg_context *ctx, int64_t n)
 {
     static double v[4][MOST];
     static int32_t a[MOST];
-    static int64_t b[MOST];
+    static int64_t b[MOST], c[MOST];
     static char text[MOST][8];
     static const char *labels[MOST];
     const int64_t people = n / 3 + 1;
@@ -122,6 +124,7 @@ static frg_table *make_table(frg_context *ctx, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         a[i] = test_below(50) ? (int32_t)test_below(people) : FRG_MISSING_CODE;
         b[i] = 1000 * (test_below(3) ? a[i] % 7 : test_below(n / 20 + 2));
+        c[i] = test_below(60) ? test_below(5) : FRG_MISSING_INTEGER;
         v[1][i] = test_uniform() + 0.01 * a[i];
         v[2][i] = test_below(40) ? test_uniform() : (double)NAN;
         v[3][i] = test_below(30) ? 0.5 + test_uniform() : 0;
@@ -134,11 +137,12 @@ static frg_table *make_table(frg_context *ctx, int64_t n)
     CHECK_OK(ctx, frg_table_add_numbers(t, "w", v[3]));
     CHECK_OK(ctx, frg_table_add_codes(t, "a", a, labels, people));
     CHECK_OK(ctx, frg_table_add_integers(t, "b", b));
+    CHECK_OK(ctx, frg_table_add_integers(t, "c", c));
     return t;
 }
 
 typedef struct {
-    const char *formula, *weights, *subset;
+    const char *formula, *weights, *subset, *vcov;
     frg_fe_connected connected;
     int keep_singletons;
     frg_fe_method method;
@@ -152,7 +156,10 @@ static const design designs[] = {
     {.formula = "y ~ x | a + b", .connected = FRG_CONNECTED_LARGEST},
     {.formula = "y ~ x | a + b", .keep_singletons = 1},
     {.formula = "y ~ x | a + b", .method = FRG_FE_LSMR, .weights = "w"},
-    {.formula = "y ~ z | a + b[x]"}};
+    {.formula = "y ~ z | a + b[x]"},
+    {.formula = "y ~ x + i(c) | a", .vcov = "cluster=a+b+c"},
+    {.formula = "y ~ x + i(c, z) | a + b", .vcov = "dk=c", .weights = "w"},
+    {.formula = "y ~ x + z | b", .vcov = "jackknife=c", .keep_singletons = 1}};
 enum { DESIGNS = sizeof designs / sizeof *designs };
 
 static frg_status fit(frg_fe **out, frg_context *ctx, const design *d, const frg_table *t,
@@ -161,7 +168,7 @@ static frg_status fit(frg_fe **out, frg_context *ctx, const design *d, const frg
     const frg_column_store store = {.load = load_none, .save = save_none, .layout = files};
     frg_fe_opts o;
     frg_fe_defaults(&o, sizeof o);
-    o.vcov[0] = "hc1";
+    o.vcov[0] = d->vcov ? d->vcov : "hc1";
     o.weights = d->weights;
     o.subset = d->subset;
     o.connected = d->connected;
@@ -217,6 +224,7 @@ static void goes_on(void)
         CHECK(first.numbered == 1 && first.sorted == 1 && !first.codes_read && !first.order_read);
         CHECK_SAYS(fit_hash(b, d, t, &files) == want, "%s: other bits", d->formula);
         CHECK(!second.numbered && !second.sorted && second.codes_read == 1);
+        CHECK_SAYS(!second.keys && first.keys >= 2, "%s: %d keys", d->formula, second.keys);
         CHECK(second.order_read == 1 && !warned(b));
         remove(order_path); /* each is of use without the other */
         CHECK(fit_hash(b, d, t, &files) == want);
@@ -348,6 +356,10 @@ static void refusals(void)
     CHECK_INT(c.numbered, 3); /* other effects under the caller's same hash */
     CHECK(fit_hash(ctx, &designs[0], u, &options) == fit_hash(ctx, &designs[0], u, NULL));
     CHECK_INT(c.numbered, 4); /* and other rows */
+    design other = designs[0];
+    other.vcov = "cluster=c";
+    CHECK(fit_hash(ctx, &other, u, &options) == fit_hash(ctx, &other, u, NULL));
+    CHECK_INT(c.numbered, 5); /* and other keys */
     frg_table_destroy(t);
     frg_table_destroy(u);
     frg_context_destroy(ctx);
@@ -424,7 +436,7 @@ static void damage(void)
     counts c;
     frg_context *const ctx = counting(&c, false);
     frg_table *const t = make_table(ctx, 16);
-    const design *const d = &designs[1];
+    const design *const d = &designs[DESIGNS - 1];
     const frg_layout_files files = files_of(1, 2);
     const uint64_t want = fit_hash(ctx, d, t, &files);
     for (int k = 0; k < 2; k++) {
@@ -468,7 +480,7 @@ static frg_status fit_body(frg_context *ctx, void *user, uint64_t *hash)
         remove(codes_path);
         remove(order_path);
     }
-    frg_status s = fit(&f, ctx, &designs[2], j->t, &j->files);
+    frg_status s = fit(&f, ctx, &designs[DESIGNS - 3], j->t, &j->files);
     s = s < 0 ? s : hash_fit(f, hash);
     frg_fe_destroy(f);
     return s;

@@ -138,16 +138,18 @@ static frg_status run_fit(frg_context *ctx, int kind)
 {
     const frg_column_store store = {.load = load_none, .save = save_none, .layout = &fit_files};
     double y[N], x[N];
-    int64_t a[N], b[N];
+    int64_t a[N], b[N], c[N];
     frg_table *t = NULL;
     frg_fe *f = NULL;
     frg_fe_opts o;
     frg_fe_defaults(&o, sizeof o);
     o.store = &store;
     o.weights = kind % 2 ? "b" : NULL;
+    o.vcov[0] = "cluster=c";
     for (int i = 0; i < N; i++) {
         a[i] = i % 30 == 7 ? 1000 + i : i % 13;
         b[i] = 1 + i % 7;
+        c[i] = i * i % 11 % 4;
         x[i] = i % 40 == 3 ? (double)NAN : cos(i * i);
         y[i] = sin(i) + x[i];
     }
@@ -156,7 +158,8 @@ static frg_status run_fit(frg_context *ctx, int kind)
     s = s < 0 ? s : frg_table_add_numbers(t, "x", x);
     s = s < 0 ? s : frg_table_add_integers(t, "a", a);
     s = s < 0 ? s : frg_table_add_integers(t, "b", b);
-    s = s < 0 ? s : frg_fe_fit(&f, ctx, "y ~ x | a + b", t, &o);
+    s = s < 0 ? s : frg_table_add_integers(t, "c", c);
+    s = s < 0 ? s : frg_fe_fit(&f, ctx, "y ~ x + i(c) | a + b", t, &o);
     s = s < 0 ? s : frg_fe_residuals(f, y, x);
     frg_fe_destroy(f);
     frg_table_destroy(t);
@@ -173,7 +176,7 @@ static frg_status run(frg_context *ctx, int kind)
 /** Bytes between the head's checksum and the next one. */
 static size_t facts_bytes(int kind)
 {
-    return kind & 4 ? 48 + 2 * 8 : 40 + (2 + (size_t)kind % 2) * 16;
+    return kind & 4 ? 56 + 3 * 8 : 40 + (2 + (size_t)kind % 2) * 16;
 }
 
 /** The file with the changes, and checksums that hold. */
