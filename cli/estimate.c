@@ -68,11 +68,23 @@ static double room_beside(const cli *c)
     return known ? (double)v.f_bavail * (double)v.f_frsize : (double)NAN;
 }
 
+/** What stands behind the bytes on the disk: the other end of their range. */
+static const char *with_factor_text(const frg_fe_size *s, char *text, size_t room)
+{
+    char bytes[32];
+    if (s->spool_with_factor_bytes <= s->spool_bytes) {
+        return " (--spool)";
+    }
+    snprintf(text, room, ", or %s with a factor (--spool)",
+             bytes_text((double)s->spool_with_factor_bytes, bytes));
+    return text;
+}
+
 int show_estimate(cli *c, const char *schema, const frg_fe_size *s, size_t kept)
 {
     const int effects = s->n_factors > 0, first = c->set.fe.first_stage != NULL;
     const double beside = kept > 0 ? room_beside(c) : (double)NAN;
-    char data[128], rows[32];
+    char data[128], rows[32], most[128];
     snprintf(data, sizeof data, "%s rows, %lld columns, %d %s", grouped(s->n, rows),
              (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
     const size_line lines[] = {
@@ -109,7 +121,10 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s, size_t kept)
          .value = (double)s->spool_bytes,
          .label = "On the disk",
          .before = "at most ",
-         .after = effects ? ", but for a factor (--spool)" : " (--spool)"},
+         .after = with_factor_text(s, most, sizeof most)},
+        {.key = "spool_with_factor_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)s->spool_with_factor_bytes},
         {.key = "free_bytes",
          .kind = SIZE_BYTES,
          .value = (double)frg_spool_room(c->ctx),
@@ -131,7 +146,7 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s, size_t kept)
          .after = " (--checkpoint)"},
         {.key = "kept_free_bytes", .kind = SIZE_BYTES, .value = beside, .label = "Free there"},
     };
-    enum { OF_KEPT = 2, OF_SPOOL = 4 }; /* the last ones, and those before */
+    enum { OF_KEPT = 2, OF_SPOOL = 5 }; /* the last ones, and those before */
     const int n = sizeof lines / sizeof *lines - (kept > 0 && isfinite(beside) ? 0 : OF_KEPT);
     return show_sizes(c, schema, lines, s->spool_bytes > 0 ? n : n - OF_SPOOL);
 }

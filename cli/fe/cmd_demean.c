@@ -586,6 +586,7 @@ static int estimate(cli *c, demean_job *d)
                                    both files, codes, solve, an order there and back */
         enum { FILES_AND_DEMEANER = 5, ORDERS = 4 };
         size.spool_bytes = frg_bytes_held(c->ctx) + size.plan_bytes;
+        size.spool_with_factor_bytes = frg_bytes_held(c->ctx) + size.with_factor_bytes;
         size.passes =
             FILES_AND_DEMEANER + shape.n_factors + (are_scattered(&codes, levels) ? ORDERS : 0);
     }

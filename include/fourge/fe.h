@@ -804,11 +804,11 @@ typedef struct {
     size_t plan_bytes, with_factor_bytes; /* as frg_demean_estimate; 0 without effects */
     size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
     double seconds;                       /* NaN without effects */
-    size_t spool_bytes;  /* of the data and the fit, at most, on the disk, but for a factor and the
-                           count of the rank, each of which the fill cap bounds; 0 without a spool
-                           (frg_context_opts.spool) */
-    size_t layout_bytes; /* of both frg_layout_files, at most */
-    int passes;          /* along all rows, the file's among them, where the reduced system is
+    size_t spool_bytes; /* of the data and the fit, at most, on the disk, but for a factor and the
+                           count of the rank; 0 without a spool (frg_context_opts.spool) */
+    size_t spool_with_factor_bytes; /* the same with the largest that the fill cap allows these */
+    size_t layout_bytes;            /* of both frg_layout_files, at most */
+    int passes; /* along all rows, the file's among them, where the reduced system is
                            assembled; else one more an iteration.  An iteratively reweighted fit
                            makes those behind the file's and the codes' a step */
 } frg_fe_size;

@@ -305,12 +305,22 @@ static int64_t glm_columns(const frg_fe *f)
     return !f->glm.family ? 0 : SEARCH + matrix > fit ? SEARCH + matrix : fit;
 }
 
-/** On the disk, at most: what is there, columns, residuals, scores, a cluster variable, and a
- *  plan: of the columns, or of leverages and beside what else they take. */
+/** How often the fill cap may be used up at a time: by the plan's factor, by the count of the rank,
+ *  which two factors without slopes do not take, and by the factor of leverages. */
+static size_t count_factors(const frg_fe *f, const frg_demean_shape *shape)
+{
+    const bool counts = shape->n_factors > 2 || shape->n_slopes > 0;
+    return shape->n_factors == 0 ? 0 : 1 + (size_t)counts + (size_t)f->policy.leverages;
+}
+
+/** On the disk, at most: what is there, columns, residuals, scores, codes of keys, and a plan:
+ *  of the columns, or of leverages and beside what else they take. */
 static frg_status measure_spool(const frg_fe *f, frg_demean_shape *shape, frg_fe_size *out)
 {
     enum { ROW_BYTES = 8 + 8 + 4 };
-    size_t plan = 0, with_factor, beside = 0, row = ROW_BYTES + 8 * (size_t)glm_columns(f);
+    const size_t cap = out->with_factor_bytes - out->plan_bytes;
+    const size_t numbers = (size_t)(2 * glm_columns(f) + f->data.frame.later.n);
+    size_t plan = 0, with_factor, beside = 0, row = ROW_BYTES + 4 * numbers;
     double seconds;
     out->spool_bytes = 0;
     if (!frgi_spools(f->ctx)) {
@@ -326,6 +336,8 @@ static frg_status measure_spool(const frg_fe *f, frg_demean_shape *shape, frg_fe
     plan = frgi_add(plan > out->plan_bytes ? plan : out->plan_bytes, beside);
     out->spool_bytes = frgi_add(frgi_add(frgi_spool_held(f->ctx), frgi_mul((size_t)out->n, row)),
                                 frgi_add(out->matrix_bytes, plan));
+    out->spool_with_factor_bytes =
+        frgi_add(out->spool_bytes, frgi_mul(count_factors(f, shape), cap));
     return FRG_OK;
 }
 

@@ -521,6 +521,34 @@ static void bounds_of_leverages(void)
     }
 }
 
+/** The other end of what a dry run tells: with a factor, and the count of the rank of three. */
+static void bounds_with_a_factor(void)
+{
+    static const char *const formulas[] = {"y ~ x + z | a + b", "y ~ x | a + b + c",
+                                           "y ~ z | a + b[x]"};
+    for (int k = 0; k < 3; k++) {
+        frg_context *const disk = spooled(test_now.threads, ".", LIMIT);
+        frgi_spool_from(disk, 1024);
+        frg_table *const t = make_table(disk, 1500, k % 2 == 0);
+        frg_fe *f = NULL;
+        frg_fe_size size;
+        frg_fe_opts o;
+        frg_fe_defaults(&o, sizeof o);
+        o.demean.method = k < 2 ? FRG_FE_DIRECT : FRG_FE_LSMR;
+        o.demean.dof = FRG_DOF_EXACT;
+        CHECK_OK(disk, frg_fe_estimate(disk, formulas[k], t, &o, &size));
+        const size_t cap = size.with_factor_bytes - size.plan_bytes;
+        CHECK_INT(size.spool_with_factor_bytes, size.spool_bytes + (k == 0 ? 1 : 2) * cap);
+        CHECK(frg_fe_fit(&f, disk, formulas[k], t, &o) >= 0);
+        CHECK_SAYS(frg_spool_bytes(disk) <= size.spool_with_factor_bytes,
+                   "%s: %zu bytes on the disk, %zu told", formulas[k], frg_spool_bytes(disk),
+                   size.spool_with_factor_bytes);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+        frg_context_destroy(disk);
+    }
+}
+
 static void same_bits(void)
 {
     static const design designs[] = {
@@ -1107,6 +1135,7 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"same bits of data", same_bits_of_data},
                                   {"progress", progress},
                                   {"bounds of leverages", bounds_of_leverages},
+                                  {"bounds with a factor", bounds_with_a_factor},
                                   {"folders", folders},
                                   {"full disk", full_disk},
                                   {"failed disk", failed_disk},
