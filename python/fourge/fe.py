@@ -319,14 +319,15 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         A folder on a disk, which has to be there, for arrays beyond memory_limit (by itself half of the machine's memory), as
         ``frg_context_opts.spool``: the process is kept within the limit, and the numbers are those of a fit in memory, to
         the bit.  A stream is read batch by batch then, none held while the next one is made; what `data` itself holds is not
-        moved.  By itself $TMPDIR or /var/tmp where memory_limit is given and `data` is the path of a file; else without it what
+        moved, and an .npy file is copied there before it is used.  By itself $TMPDIR or /var/tmp where memory_limit is given and `data` is the path of a file; else without it what
         is beyond memory_limit is an error.
     untrusted : bool, default=False
         Who made the file that `data` names may mean harm: what is dta, npz or compressed is decoded by a process with limits, now and
         whenever the fit reads it again, and its crash is :class:`fourge.errors.BadData`.
     progress : callable or True, optional
-        ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  True shows a
-        bar, by tqdm where it is installed.
+        ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  done and total are
+        steps of the phase, or bytes of a file or of what a pass along the rows goes along, told each tenth of a second.  True
+        shows a bar, by tqdm where it is installed.
 
     Returns
     -------
