@@ -439,6 +439,7 @@ static bool is_single(const framer *b, int64_t i)
     return !(has_frequencies(b) && b->f->weights[i] > 1);
 }
 
+/** Rows of one level that follow each other are counted in registers. */
 static void count_rows(pruning *c)
 {
     const frgi_frame *const f = c->b->f;
@@ -446,9 +447,14 @@ static void count_rows(pruning *c)
     for (int q = 0; q < f->n_effects; q++) {
         const int32_t *const codes = f->codes + q * f->n;
         level_state *const levels = c->levels + c->start[q];
-        for (int64_t i = 0; i < f->n && c->start[q] >= 0; i++) {
-            levels[codes[i]].count++;
-            levels[codes[i]].sum ^= i;
+        for (int64_t i = 0; i < f->n && c->start[q] >= 0;) {
+            const int32_t code = codes[i];
+            level_state now = levels[code];
+            for (; i < f->n && codes[i] == code; i++) {
+                now.count++;
+                now.sum ^= i;
+            }
+            levels[code] = now;
         }
     }
 }

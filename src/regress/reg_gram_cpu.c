@@ -4,6 +4,8 @@
  * loads, eight sums are in flight.  The order of the additions inside a chunk is the compiler's and
  * the same every time.
  */
+#include <string.h>
+
 #include "regress/reg_gram.h"
 
 #define CAT_(a, b) a##_##b
@@ -140,17 +142,24 @@ static void residual(int k, const double *const *x, const double *y, const doubl
     g[k] += dot(n, we, e);
 }
 
+/** sums[g] += s x, row by row; those of rows of one group that follow each other stay in registers,
+ *  as every row would wait for what the row before has stored. */
 static void by_group(const double *const x[4], const double *s, const int32_t *groups, int64_t n,
                      double *restrict sums)
 {
     const double *restrict const x0 = x[0], *restrict const x1 = x[1], *restrict const x2 = x[2],
                                  *restrict const x3 = x[3];
-    for (ptrdiff_t r = 0; r < n; r++) {
-        double *const to = sums + 4 * (ptrdiff_t)groups[r];
-        to[0] += s[r] * x0[r];
-        to[1] += s[r] * x1[r];
-        to[2] += s[r] * x2[r];
-        to[3] += s[r] * x3[r];
+    for (ptrdiff_t r = 0; r < n;) {
+        const int32_t group = groups[r];
+        double *const to = sums + 4 * (ptrdiff_t)group;
+        double sum[4] = {to[0], to[1], to[2], to[3]};
+        for (; r < n && groups[r] == group; r++) {
+            sum[0] += s[r] * x0[r];
+            sum[1] += s[r] * x1[r];
+            sum[2] += s[r] * x2[r];
+            sum[3] += s[r] * x3[r];
+        }
+        memcpy(to, sum, sizeof sum);
     }
 }
 
