@@ -763,13 +763,16 @@ static void passes(void)
     frgi_pass_did(ctx, 30);
     CHECK_INT(l.times, 0);
     ctx->pass.told -= 1;
+    int others = 0; /* a limit of threads may leave none */
 #pragma omp parallel num_threads(2)
-    if (omp_get_thread_num() == 1)
+    if (omp_get_thread_num() == 1) {
         frgi_pass_did(ctx, 1);
+        others = 1;
+    }
     CHECK_INT(l.times, 0);
     frgi_pass_did(ctx, 10);
     CHECK(l.times == 1 && l.last.total == 100 && l.last.in_bytes == 1 && isnan(l.last.residual));
-    CHECK(l.last.done == 40 + (omp_get_max_threads() > 1 || l.last.done == 41));
+    CHECK_INT(l.last.done, 40 + others);
     CHECK_TEXT(l.last.phase, "rows");
     frgi_pass_did(ctx, 10); /* too soon */
     ctx->pass.told -= 1;
