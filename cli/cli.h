@@ -238,6 +238,10 @@ typedef struct {
 device_work device_work_of_demean(const frg_demean_report *r);
 void device_work_json(frg_json *j, device_work w);
 void device_work_fact(frg_report *r, const char *passes_on, device_work w);
+/** What a run on a device has left to the host: an object "host_steps" of calls by name, empty on
+ *  the cpu; a table, or none. */
+void host_steps_json(frg_json *j, const frg_host_steps *s);
+void host_steps_table(frg_report *r, const frg_host_steps *s);
 /** The parts of a design that were solved apart: an array "parts", empty where there are none; a
  *  table. */
 void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n);

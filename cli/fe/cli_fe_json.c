@@ -226,6 +226,7 @@ static void solver(frg_json *j, const frg_fe_result *f)
     frg_json_integer(j, "factor_bytes", (int64_t)f->demean.factor_bytes);
     frg_json_string(j, "passes_on", f->demean.passes_on);
     device_work_json(j, device_work_of_demean(&f->demean));
+    host_steps_json(j, &f->demean.host_steps);
     frg_json_number(j, "tol", f->demean.tol);
     frg_json_close_object(j);
 }

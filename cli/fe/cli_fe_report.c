@@ -575,6 +575,7 @@ static void certificate_table(frg_report *r, const frg_fe_result *f)
     }
     frg_report_table_close(r);
     subproblems_table(r, f->parts, f->demean.n_parts);
+    host_steps_table(r, &f->demean.host_steps);
 }
 
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)

@@ -449,6 +449,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
     frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
     frg_json_string(j, "passes_on", report.passes_on);
     device_work_json(j, device_work_of_demean(&report));
+    host_steps_json(j, &report.host_steps);
     frg_json_number(j, "tol", report.tol);
     plan_json(j, c->set.arrays.plan, d->plan_read, d->plan_written);
     frg_json_open_object(j, "seconds");
@@ -505,6 +506,7 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     }
     frg_report_table_close(r);
     subproblems_table(r, d->subproblems, report.n_parts);
+    host_steps_table(r, &report.host_steps);
 }
 
 /* ---- dry run --------------------------------------------------------------------------------- */

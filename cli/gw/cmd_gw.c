@@ -227,6 +227,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "truncated_ages", r->truncated_ages);
     device_work_json(j, (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
                                       r->device_bytes_out});
+    host_steps_json(j, &r->host_steps);
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "graph", r->graph_seconds);
@@ -318,6 +319,7 @@ static void align_text(frg_report *report, const cli *c, const void *state)
              seconds_text(median_of(job->totals, job->n_totals), a),
              seconds_text(r->graph_seconds + r->distances_seconds, b), "included");
     frg_report_fact(report, "Time", text);
+    host_steps_table(report, &r->host_steps);
 }
 
 static void align_page(frg_report *report, const cli *c, const void *state)
@@ -501,6 +503,7 @@ static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
                     : r.rounding_floor >= 0
                         ? "NOT CONVERGED: rounding keeps the error from the tolerance"
                         : "NOT CONVERGED");
+    host_steps_table(t, &r.host_steps);
 }
 
 static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
@@ -520,6 +523,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     gw_plan_json(j, &p);
     frg_json_number(j, "cost", r.cost);
     frg_json_number(j, "objective", r.objective);
+    host_steps_json(j, &r.host_steps);
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "build", r.build_seconds);

@@ -230,6 +230,8 @@ typedef struct {
     /** On a device, while the plan was made, by all of its runs, and by other weights: kernels
      *  launched, waits of the host for them, bytes copied there and from there.  0 on the cpu. */
     int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
+    frg_host_steps host_steps; /* on a device, of the plan and all runs so far, left to the host;
+                                  none on the cpu */
 } frg_demean_report;
 
 /** A component of the graph, or several, that was solved apart from the others, by the solver that

@@ -166,6 +166,19 @@ typedef struct {
     const char *device_name; /* "cpu"; a constant of the library */
 } frg_info;
 
+/** A step that a run on a device leaves to the host, and how often it was made. */
+typedef struct {
+    const char *name; /* "sparse factor"; a constant of the library */
+    int64_t calls;
+} frg_host_step;
+enum { FRG_HOST_STEPS_MOST = 32 };
+/** All of them, those that were made; none on the cpu.  What they copy is part of the bytes that
+ *  the report counts. */
+typedef struct {
+    int64_t count;
+    frg_host_step steps[FRG_HOST_STEPS_MOST];
+} frg_host_steps;
+
 /* ---- context --------------------------------------------------------------------------------- */
 
 /** Where a run stands, for frg_progress_fn; alive during the call alone. */

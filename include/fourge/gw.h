@@ -237,6 +237,8 @@ typedef struct {
                          epsilon sum P, of weights as they are normalised.  Its derivatives are P in
                          C, f in a and g in b (along changes that keep the sums).  NaN where
                          marginals are relaxed or partial */
+    frg_host_steps host_steps; /* on a device, of frg_sinkhorn_create and the last run, left to the
+                                  host; none on the cpu */
 } frg_sinkhorn_report;
 
 /** Costs, weights and potentials of entropic transport, and its plan.  Made by frg_sinkhorn_create,
@@ -655,6 +657,7 @@ typedef struct {
     /** On a device, while the alignment was made and in the last run: kernels launched, waits of
      *  the host for them, bytes copied there and from there.  0 on the cpu. */
     int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
+    frg_host_steps host_steps; /* of the same, left to the host; none on the cpu */
 } frg_gw_report;
 
 /** An alignment: distances, weights, the state of the iteration, plan and report.  Made by

@@ -28,7 +28,8 @@ typedef enum {
     IS_SIZE,
     IS_TEXT,
     IS_CHOICE,
-    IS_DEVICE
+    IS_DEVICE,
+    IS_HOST_STEPS /* of a report: a dict of calls by name */
 } ext_kind;
 
 /** One field of an options or result struct. */

@@ -108,6 +108,7 @@ static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEX
                                           {AT(frg_demean_report, device_waits), IS_INT64, NULL},
                                           {AT(frg_demean_report, device_bytes_in), IS_INT64, NULL},
                                           {AT(frg_demean_report, device_bytes_out), IS_INT64, NULL},
+                                          {AT(frg_demean_report, host_steps), IS_HOST_STEPS, NULL},
                                           {NULL, 0, IS_INT, NULL}};
 
 static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, NULL},

@@ -61,6 +61,7 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, device_waits), IS_INT64, NULL},
                                       {AT(frg_gw_report, device_bytes_in), IS_INT64, NULL},
                                       {AT(frg_gw_report, device_bytes_out), IS_INT64, NULL},
+                                      {AT(frg_gw_report, host_steps), IS_HOST_STEPS, NULL},
                                       {NULL, 0, IS_INT, NULL}};
 
 EXT_UNSET(gw)
@@ -81,6 +82,7 @@ static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, polish_seconds), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, total_seconds), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, bytes_read), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, host_steps), IS_HOST_STEPS, NULL},
     {AT(frg_sinkhorn_report, converged), IS_BOOL, NULL},
     {AT(frg_sinkhorn_report, cost_store), IS_CHOICE, stores},
     {AT(frg_sinkhorn_report, rounding_floor), IS_DOUBLE, NULL},

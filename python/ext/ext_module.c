@@ -136,6 +136,18 @@ static PyObject *get_device(const frg_device *d)
                          : PyUnicode_FromFormat("%s:%d", names[d->kind], d->index);
 }
 
+static PyObject *get_host_steps(const frg_host_steps *s)
+{
+    PyObject *const calls = PyDict_New();
+    for (int64_t i = 0; calls && i < s->count; i++) {
+        if (ext_put(calls, s->steps[i].name, PyLong_FromLongLong(s->steps[i].calls)) < 0) {
+            Py_DECREF(calls);
+            return NULL;
+        }
+    }
+    return calls;
+}
+
 static int set_field(char *at, const ext_field *f, PyObject *value)
 {
     switch (f->kind) {
@@ -162,6 +174,8 @@ static int set_field(char *at, const ext_field *f, PyObject *value)
         break;
     case IS_CHOICE:
         return set_choice((int *)(void *)at, f, value);
+    case IS_HOST_STEPS: /* of reports alone */
+        break;
     }
     if (!PyErr_Occurred()) {
         return 0;
@@ -243,6 +257,8 @@ static PyObject *get_field(const char *at, const ext_field *f)
         return choice_word(f->choices, *(const int *)(const void *)at);
     case IS_DEVICE:
         return get_device((const frg_device *)(const void *)at);
+    case IS_HOST_STEPS:
+        return get_host_steps((const frg_host_steps *)(const void *)at);
     case IS_TEXT:
         break;
     }

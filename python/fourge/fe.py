@@ -661,7 +661,7 @@ def _planned(call, plan, data, names):
 
 
 #: What the report says of the plan.
-_plan_facts = ("levels", "plan_bytes", "factor_bytes", "passes_on", "device_launches", "device_waits", "device_bytes_in", "device_bytes_out", "tol")
+_plan_facts = ("levels", "plan_bytes", "factor_bytes", "passes_on", "device_launches", "device_waits", "device_bytes_in", "device_bytes_out", "host_steps", "tol")
 
 #: What the audit says of a column.
 _certificates = ("iterations", "audit", "gradient", "absorbed", "error_bound", "converged")
@@ -1395,7 +1395,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
         number), method, status, the lists iterations, audit, gradient, absorbed, error_bound and converged with an entry
         for each column, parts, levels, plan_bytes, factor_bytes, passes_on (the device that has computed residuals and their audit, or
         "cpu"), device_launches, device_waits, device_bytes_in and device_bytes_out (kernels, waits for them and bytes copied there and
-        back, 0 on the cpu), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
+        back, 0 on the cpu), host_steps (of a plan on a device, the steps that were left to the host: calls by name), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
         cannot reach the one asked for, what it can reach, with a warning.  With a `plan` also ``plan``: its ``file``, and whether the
         solver was ``read`` from it, or made and ``written``.  ``parts`` is a list of the components of the graph that were solved
         apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.

@@ -595,7 +595,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     relaxed or partial, up to 630 points a side, ``verdict`` is "the plan is stationary" or "a step from the plan is lower", by
     ``step_gain`` (scaled cost units: what a step on the costs of all pairs gains): the latter comes with the reason
     "not_confirmed" and a warning.  ``device_launches``, ``device_waits``, ``device_bytes_in`` and ``device_bytes_out`` count the
-    kernels, the waits for them and the bytes copied there and back of an alignment on a device, and are 0 on the cpu.
+    kernels, the waits for them and the bytes copied there and back of an alignment on a device, and are 0 on the cpu;
+    ``host_steps`` has the steps that were left to the host beside it, calls by name.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.

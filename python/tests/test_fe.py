@@ -452,7 +452,8 @@ class Devices(unittest.TestCase):
         counts = ("device_launches", "device_waits", "device_bytes_in", "device_bytes_out")
         for key in counts:
             self.assertGreater(solver[key], 0, key)
-        self.assertEqual([here.result["solver"][k] for k in ("passes_on", *counts)], ["cpu", 0, 0, 0, 0])
+        self.assertEqual([here.result["solver"][k] for k in ("passes_on", *counts, "host_steps")], ["cpu", 0, 0, 0, 0, {}])
+        self.assertGreater(solver["host_steps"]["rows: order, index, weights"], 1)  # the weights of every step
         np.testing.assert_allclose(there.coef(), here.coef(), rtol=1e-6)
 
     def test_contradicted(self):

@@ -508,6 +508,7 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
     (*out)->machine.isa = parent->machine.isa;
     (*out)->machine.tiles = parent->machine.tiles;
     (*out)->run_began = parent->run_began;
+    (*out)->host_steps = parent->host_steps;
     return FRG_OK;
 }
 

@@ -69,7 +69,8 @@ typedef struct {
 
 struct frg_context {
     frgi_context_opts opts;
-    struct frgi_device *device; /* of src/device, which closes it; NULL: the cpu */
+    struct frgi_host_steps *host_steps; /* of the run under way (host_step.h); NULL: none */
+    struct frgi_device *device;         /* of src/device, which closes it; NULL: the cpu */
     frg_allocator allocator;
     frg_files files;
     frgi_processor machine;

@@ -173,6 +173,11 @@ const frgi_device_properties *frgi_device_is(const frgi_device *dev)
     return &dev->is;
 }
 
+frgi_beside frgi_device_beside(const frgi_device *dev)
+{
+    return !dev ? FRGI_BESIDE_NONE : frgi_device_is(dev)->f64 ? FRGI_BESIDE_F64 : FRGI_BESIDE_F32;
+}
+
 const char *frgi_device_name(const frgi_device *dev)
 {
     return dev->name;

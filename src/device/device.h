@@ -22,6 +22,7 @@
 
 #include "core/core.h"
 #include "core/host_alone.h"
+#include "core/host_step.h"
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
@@ -209,6 +210,8 @@ frgi_device *frgi_device_of(const frg_context *ctx);
 FRG_MUST_USE frg_status frgi_device_open(frgi_device **out, frg_context *ctx, frg_device which);
 void frgi_device_close(frgi_device **dev);
 const frgi_device_properties *frgi_device_is(const frgi_device *dev);
+/** What host_step.h is told of a plan there, or of one on the host (NULL). */
+frgi_beside frgi_device_beside(const frgi_device *dev);
 /** "opencl:0" */
 const char *frgi_device_name(const frgi_device *dev);
 frgi_device_counts *frgi_device_counted(frgi_device *dev);

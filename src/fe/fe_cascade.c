@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/checkpoint_bytes.h"
+#include "core/host_step.h"
 #include "fe/fe_coupling.h"
 #include "fe/fe_device.h"
 #include "fe/fe_groups.h"
@@ -426,6 +427,7 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column before[FE_MAX_LANES] = {0};
     memcpy(target, goal, (size_t)lanes * sizeof *target);
+    frgi_host_step(ctx, FRGI_HOST_UNKNOWNS);
     TRY(c->all.g->steps->reduced.copy(c->all.g->n_reduced, w->lanes, NULL, w->answer));
     memset(column, 0, (size_t)lanes * sizeof *column);
     TRY(frgi_fe_solvers_ones(&c->all, ctx));

@@ -28,6 +28,7 @@
  */
 #include "fe/fe_cg.h"
 
+#include "core/host_step.h"
 #include "core/tree_sum.h"
 #include "fe/fe_runs.h"
 #include "fe/fe_steps.h"
@@ -409,6 +410,7 @@ static void update_lane(const cg *c, fe_recurrence *m, int64_t step, int k, doub
 frg_status frgi_fe_host_cg_step(const fe_cg_call *call, int64_t step)
 {
     const cg c = cg_of(call);
+    frgi_host_step(call->ctx, FRGI_HOST_CG);
     fe_recurrence *const m = c.w->state;
     double next[FE_MAX_LANES];
     bool ending = false;

@@ -837,6 +837,7 @@ static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole
     frg_info summary = {.objective = (double)NAN, .setup_seconds = d->setup_seconds};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
     const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
+    frgi_host_steps *const outer = frgi_host_steps_begin(d->ctx, &d->host_steps);
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));
     const int64_t p = in.shape[1];
@@ -873,6 +874,7 @@ done:
         frgi_fe_device_columns_drop(r.there);
     }
     frgi_fe_demean_count(d, before);
+    frgi_host_steps_end(d->ctx, outer);
     summary.status = status;
     summary.device_name =
         d->row_lsmr ? frgi_fe_row_lsmr_place(d->row_lsmr) : frgi_fe_cascade_place(d->cascade);

@@ -296,6 +296,7 @@ static frg_status make_plan(frg_demean *d, fe_device_place where, plan_rows *r)
     frg_context *const ctx = d->ctx;
     const fe_slopes_asked *const s = &r->asked;
     const bool by_rows = is_by_rows(&d->opts);
+    frgi_host_step(ctx, FRGI_HOST_ROWS);
     TRY(lay_out(d, r));
     TRY(frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     if (by_rows || d->has_slopes) {
@@ -350,9 +351,12 @@ static frg_status open_plan(frg_demean **out, frg_context *ctx, fe_device_place 
     frgi_fe_take_tol(d, opts.tol);
     d->has_slopes = has_slopes;
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
+    d->host_steps.beside = frgi_device_beside(where.dev);
+    frgi_host_steps *const outer = frgi_host_steps_begin(ctx, &d->host_steps);
     const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
     const frg_status status = make_plan(d, where, &r);
     frgi_fe_demean_count(d, before);
+    frgi_host_steps_end(ctx, outer);
     drop_rows(&r, ctx);
     if (status < 0) {
         frg_demean_destroy(d);
@@ -456,10 +460,13 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
         TRY(bring(d, &w, g->weight));
         weights = g->weight;
     }
+    frgi_host_steps *const outer = frgi_host_steps_begin(d->ctx, &d->host_steps);
+    frgi_host_step(d->ctx, FRGI_HOST_ROWS);
     frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
     const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
     const frg_status status = frgi_fe_cascade_reweight_device(d->cascade);
     frgi_fe_demean_count(d, before);
+    frgi_host_steps_end(d->ctx, outer);
     return status;
 }
 
@@ -695,7 +702,8 @@ frg_demean_report frg_demean_get(const frg_demean *d)
         .device_launches = d->counted.launches,
         .device_waits = d->counted.waits,
         .device_bytes_in = d->counted.bytes_in,
-        .device_bytes_out = d->counted.bytes_out};
+        .device_bytes_out = d->counted.bytes_out,
+        .host_steps = d->host_steps.list};
 }
 
 frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)

@@ -6,6 +6,7 @@
 #ifndef FRGI_FE_DEMEAN_PLAN_H
 #define FRGI_FE_DEMEAN_PLAN_H
 
+#include "core/host_step.h"
 #include "core/row_order.h"
 #include "device/device.h"
 #include "fe/fe_cascade.h"
@@ -55,6 +56,7 @@ struct frg_demean {
     double tol_used;            /* the largest that a column was judged by */
     frgi_device *dev;           /* where it computes; NULL: on the host */
     frgi_device_counts counted; /* there, by the plan alone */
+    frgi_host_steps host_steps;
 };
 
 /** frg_demean_create with another table of steps than the host's, for tests. */

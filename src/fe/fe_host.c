@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_step.h"
+
 /* ---- rows, and S ----------------------------------------------------------------------------- */
 
 /** The work of a pass along so many columns, which is told of. */
@@ -20,6 +22,7 @@ static frg_status rhs(const fe_rows *g, frg_context *ctx, int f32, int lanes, co
                       const fe_block *x, double *b, fe_moments *total)
 {
     const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    frgi_host_step(ctx, FRGI_HOST_PASSES);
     const fe_row_work own = told(g, ctx, w, "right-hand sides", lanes);
     frgi_fe_rhs(g, ops, &own, frg_threads(ctx), lanes, x, b, total);
     return FRG_OK;
@@ -30,6 +33,7 @@ static frg_status residual(const fe_rows *g, frg_context *ctx, int f32, int lane
                            const double *a, double *s, double *elim_effect, fe_elim_audit *total)
 {
     const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    frgi_host_step(ctx, FRGI_HOST_PASSES);
     const fe_row_work own = told(g, ctx, w, "residuals", lanes);
     frgi_fe_residual(g, ops, &own, frg_threads(ctx), lanes, x, out, a, s, elim_effect, total);
     return FRG_OK;
@@ -41,6 +45,7 @@ static frg_status apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx
     const fe_reduced_ops *const ops =
         frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
     const int threads = frg_threads(ctx);
+    frgi_not_beside_device(ctx, "a product through the rows");
     if (b) {
         frgi_fe_bordered_apply(b, ops, w, threads, lanes, low, f32 ? sizeof(float) : sizeof(double),
                                p, y);

@@ -45,6 +45,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_step.h"
 #include "fe/fe_basis.h"
 #include "fe/fe_row_lsmr_plan.h"
 #include "sparse/lsmr.h"
@@ -94,6 +95,9 @@ frg_status frgi_fe_row_lsmr_create(fe_row_lsmr **out, frg_context *ctx, const fe
     frg_status status;
     TRY(NEW0(ctx, &f, 1, "row-space plan"));
     f->opts = *o;
+    if (n_slopes > 0) {
+        frgi_host_step(ctx, FRGI_HOST_SLOPES);
+    }
     TRY_TO(failed,
            frgi_basis_create(&f->basis, ctx, g, slopes, n_slopes, no_intercept, counts_exactly(o)));
     *out = f;

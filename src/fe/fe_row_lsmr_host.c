@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_step.h"
 #include "fe/fe_row_lsmr_plan.h"
 
 /* ---- the caller's columns -------------------------------------------------------------------- */
@@ -14,6 +15,7 @@ static int64_t caller_row(const fe_rows *g, int64_t i)
 
 static frg_status load(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     const fe_rows *g = f->basis.g;
 #pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < g->n; i++) {
@@ -27,6 +29,7 @@ static frg_status load(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_
 
 static frg_status store(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     const fe_rows *g = f->basis.g;
     void *base = frgi_array_base(a);
 #pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
@@ -46,6 +49,7 @@ static frg_status store(fe_row_lsmr *f, const frg_array *a, int64_t first, int64
 
 static frg_status moments(fe_row_lsmr *f, int64_t k, double *norm2, double *square)
 {
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     frgi_basis_moments(&f->work, k, f->z, norm2, square);
     return FRG_OK;
 }
@@ -59,6 +63,7 @@ static frg_status end(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t
 
 static frg_status take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect)
 {
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     const double *const c = how != FE_PROJECTED && f->basis.n_reduced > 0 ? f->c : NULL;
     memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);
     frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
@@ -68,6 +73,7 @@ static frg_status take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *
 
 static frg_status zero(fe_row_lsmr *f, int64_t k, const bool columns[])
 {
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     for (int64_t i = 0; i < f->basis.g->n; i++) {
         for (int64_t c = 0; c < k; c++) {
             f->z[i * k + c] = columns[c] ? 0 : f->z[i * k + c];
@@ -112,6 +118,7 @@ fe_row_audit frgi_fe_row_lsmr_audit(const fe_basis *b, const fe_basis_audit *u, 
 
 static frg_status audit(fe_row_lsmr *f, int64_t k, fe_row_audit out[])
 {
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     fe_basis_audit eliminated;
     frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
@@ -122,6 +129,7 @@ static frg_status audit(fe_row_lsmr *f, int64_t k, fe_row_audit out[])
 
 static frg_status energy(fe_row_lsmr *f, int64_t k, int64_t c, double *out)
 {
+    frgi_not_beside_device(f->work.stops, "the preconditioner of LSMR");
     const int64_t n = f->basis.n_reduced;
     double *const one = f->c, sum = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -184,6 +192,7 @@ static frg_status effects(const fe_row_lsmr *f, int64_t column, double *alpha)
 static frg_status start(fe_row_lsmr *f, frg_context *ctx, int64_t k, bool preconditioned,
                         const frgi_lsmr_rule *rule, frg_lsmr_column reports[])
 {
+    frgi_not_beside_device(f->work.stops, "the start of LSMR");
     const fe_basis *const b = &f->basis;
     const frgi_lsmr_operator op = {.times = frgi_basis_times,
                                    .transposed = frgi_basis_transposed,
@@ -202,17 +211,20 @@ static frg_status start(fe_row_lsmr *f, frg_context *ctx, int64_t k, bool precon
 
 static frg_status step(fe_row_lsmr *f)
 {
+    frgi_not_beside_device(f->work.stops, "a step of LSMR");
     return frgi_lsmr_step(&f->lsmr);
 }
 
 static frg_status finish(fe_row_lsmr *f)
 {
+    frgi_not_beside_device(f->work.stops, "the answer of LSMR");
     frgi_lsmr_finish(&f->lsmr, f->c);
     return FRG_OK;
 }
 
 static frg_status project(fe_row_lsmr *f, frg_context *ctx, int64_t k, const fe_map_rule *rule)
 {
+    frgi_not_beside_device(f->work.stops, "alternating projections");
     fe_map *const m = &f->map;
     frgi_fe_map_start(m, &f->basis, k);
     const frg_status status = frgi_fe_map_solve(m, ctx, &f->work, rule, f->z, f->elim);

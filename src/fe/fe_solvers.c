@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_step.h"
 #include "fe/fe_coupling.h"
 #include "fe/fe_device.h"
 #include "fe/fe_groups.h"
@@ -84,6 +85,7 @@ frg_status frgi_fe_solvers_assemble(fe_solvers *all, frg_context *ctx)
         all->refused = true;
         return FRG_OK;
     }
+    frgi_host_step(ctx, FRGI_HOST_ASSEMBLY);
     const frg_status status = frgi_fe_schur_create(&all->schur, ctx, all->g, cap);
     all->refused = frgi_direct_refused(ctx, status);
     if (status == FRG_OK) {
@@ -140,6 +142,7 @@ frg_status frgi_fe_solvers_analyse(fe_solvers *all, frg_context *ctx, double sec
     const double entries = seconds_to_beat / entry;
     o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
     const frgi_symmetric s = frgi_fe_schur_view(&all->schur);
+    frgi_host_step(ctx, FRGI_HOST_ORDERING);
     return frgi_direct_analyse(&all->direct, ctx, &s, all->schur.border, all->schur.n_border, &o);
 }
 
@@ -161,6 +164,7 @@ static frg_status build_factor(fe_solvers *all, frg_context *ctx)
     }
     TRY(frgi_fe_solvers_analyse(all, ctx, INFINITY, INFINITY));
     const frgi_symmetric s = frgi_fe_schur_view(&all->schur);
+    frgi_host_step(ctx, FRGI_HOST_FACTOR);
     const frg_status status = frgi_direct_factor(all->direct, &s);
     if (status != FRG_OK) {
         return status;
@@ -177,6 +181,7 @@ static frg_status build_approximate(fe_solvers *all, frg_context *ctx, bool pair
         return FRG_OK;
     }
     frgi_fe_schwarz_destroy(&all->approximate, ctx);
+    frgi_host_step(ctx, FRGI_HOST_FACTOR);
     const frg_status status =
         frgi_fe_schwarz_create(&all->approximate, ctx, all->g, &all->schur, pairs);
     if (status != FRG_OK) {
@@ -298,6 +303,7 @@ static frg_status apply_approximate(const void *data, int lanes, const void *r, 
     (void)lanes;
     const product *p = data;
     const fe_solvers *const all = p->all;
+    frgi_host_step(all->ctx, FRGI_HOST_TRIANGULAR);
     return frgi_fe_schwarz_apply(&all->approximate, all->g, p->lanes, r, z, all->scratch.memory);
 }
 
@@ -407,6 +413,7 @@ frg_status frgi_fe_solvers_direct(fe_solvers *all, frg_context *ctx, const fe_bl
                 steps->reduced.project(all->g, w->lanes, all->null_set, w->cg.r, w->cg.q, w->cg.z);
         }
         status = status == FRG_OK ? steps->reduced.copy(n, w->lanes, w->cg.r, w->cg.x) : status;
+        frgi_host_step(ctx, FRGI_HOST_TRIANGULAR);
         status = status == FRG_OK
                      ? steps->reduced.solve(all->direct, w->lanes, w->cg.x, all->scratch.memory)
                      : status;
@@ -441,6 +448,9 @@ frg_status frgi_fe_solvers_precondition(const fe_solvers *all, fe_solver which, 
 {
     const fe_steps *const steps = all->g->steps;
     const int64_t n = all->g->n_reduced;
+    if (which == FE_SOLVER_DIRECT || frgi_fe_solver_approximate(which)) {
+        frgi_host_step(all->ctx, FRGI_HOST_TRIANGULAR);
+    }
     if (which == FE_SOLVER_DIRECT) {
         TRY(steps->reduced.copy(n, lanes, s, z));
         return steps->reduced.solve(all->direct, lanes, z, all->scratch.memory);

@@ -436,15 +436,19 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
     frg_gw_apply_preset(&s->o, s->o.preset);
     frgi_run_begins(ctx);
     const frgi_device_counts before = frgi_device_since(where.dev, (frgi_device_counts){0});
+    s->host_steps.beside = frgi_device_beside(where.dev);
+    frgi_host_steps *const outer = frgi_host_steps_begin(ctx, &s->host_steps);
     if (status >= 0) {
         status = open_all(s, &x, &y, linear);
     }
+    frgi_host_steps_end(ctx, outer);
     if (status < 0) {
         frg_gw_destroy(s);
         return status;
     }
     s->stopped = status;
     s->opened = frgi_device_since(where.dev, before);
+    frgi_host_steps_mark(&s->host_steps);
     s->report.total_seconds = frgi_seconds() - begin;
     *out = s;
     return status;

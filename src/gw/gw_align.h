@@ -34,6 +34,7 @@ struct frg_gw {
     struct frgi_state state;
     frgi_trace trace;
     frg_status stopped; /* positive: while distances were made; negative: nothing can be run */
+    frgi_host_steps host_steps;
     frgi_device_counts opened; /* by what was done there before the first run */
     bool degenerate;
     bool by_auto;  /* the mode in o was chosen by `auto`, not by the caller */

@@ -82,6 +82,7 @@ static void shuffle(const frgi_level *l, int64_t count, uint64_t stream, frgi_pa
 
 void frgi_host_draw_product(frgi_level *l, uint64_t stream)
 {
+    frgi_host_step(l->ctx, FRGI_HOST_DRAWS);
     const uint64_t s = stream * 16;
     const int64_t count = l->sampled.drawn;
     frgi_pair *const out = l->sampled.lagged[0];
@@ -207,6 +208,7 @@ static frg_status draw_on_device(frgi_level *l, int area, bool averaged, int64_t
 frg_status frgi_host_draw(frgi_level *l, bool averaged, int64_t count, uint64_t stream,
                           frgi_pair *out)
 {
+    frgi_not_beside_device(l->ctx, "pairs drawn from a plan");
     const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
     int64_t *first;

@@ -384,6 +384,7 @@ static frg_status open_data(frgi_distances *d, const frg_gw_side *side, const fr
                             const char *name)
 {
     const double begin = frgi_seconds();
+    frgi_host_step(d->ctx, FRGI_HOST_DISTANCES);
     frg_status status = open_kind(d, side, o, name);
     status = status == FRG_OK ? find_scale(d, o) : status;
     if (status != FRG_OK) {

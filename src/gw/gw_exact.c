@@ -93,6 +93,7 @@ static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
 /** middle <- 2 C P, row by row of groups, and the left factor from it. */
 static frg_status product_rows(frgi_average *e)
 {
+    frgi_not_beside_device(e->l->ctx, "the linearisation of the mode exact");
     const frgi_build_ops *const ops = frgi_build_ops_of(e->l->ctx);
     const frgi_sweep *const s = &e->l->t.s;
     const int64_t n = s->n, m = s->m, groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
@@ -126,6 +127,7 @@ static frg_status product_rows(frgi_average *e)
 
 static frg_status average_plan(frgi_average *e)
 {
+    frgi_not_beside_device(e->l->ctx, "the average of plans");
     frgi_level *const l = e->l;
     double square = 0, whole = 0;
     frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
@@ -141,6 +143,7 @@ static frg_status average_plan(frgi_average *e)
 /** Packed C, by groups; D, by panels. */
 static void pack_distances(frgi_average *e, bool second, const float *all)
 {
+    frgi_not_beside_device(e->l->ctx, "distances of the mode exact");
     frgi_level *const l = e->l;
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const frgi_sweep *const s = &l->t.s;
@@ -153,6 +156,7 @@ static void pack_distances(frgi_average *e, bool second, const float *all)
 
 static void begin_with_plan(frgi_average *e)
 {
+    frgi_not_beside_device(e->l->ctx, "the averaged plan");
     const frgi_level *const l = e->l;
     const int64_t n = l->t.s.n, m = l->t.s.m;
     memset(e->zeros, 0, (size_t)(l->t.s.ld + l->t.s.rows) * sizeof *e->zeros);
@@ -359,6 +363,7 @@ static frg_status open_landmark(frgi_average *e)
 /** left <- 2 U_x core, of which the cross term is left U_y'. */
 static frg_status landmark_left(frgi_average *e)
 {
+    frgi_not_beside_device(e->l->ctx, "the linearisation of the mode landmark");
     frgi_level *const l = e->l;
     for (int64_t i = 0; i < l->x->n; i++) {
         for (int64_t b = 0; b < e->wide_y; b++) {
@@ -427,6 +432,7 @@ static const struct frgi_average_steps landmark_there = {.linearise = left_there
 /** Factors and the core of the plan to start from are made here once. */
 static frg_status open_landmark_there(frgi_average *e)
 {
+    frgi_host_step(e->l->ctx, FRGI_HOST_LANDMARKS);
     TRY(take_landmark(e));
     landmark_side(e, false, NULL);
     landmark_side(e, true, NULL);

@@ -129,6 +129,7 @@ static void fold_row(void *user, int64_t i, const double *row, int64_t chunk)
 /** Of a plan that nothing is known of the new one is taken whole. */
 static void fold_plan(frgi_level *l)
 {
+    frgi_not_beside_device(l->ctx, "the average of plans that are kept");
     const int64_t n = l->x->n, count = n * l->y->n;
     bool known = false;
     for (int64_t at = 0; at < count && !known; at++) {
@@ -145,6 +146,7 @@ static void fold_plan(frgi_level *l)
 
 static void rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)
 {
+    frgi_not_beside_device(l->ctx, "rows of the averaged plan");
     const int64_t n = l->x->n, m = l->y->n;
     double *const row = l->product.row; /* rows + ld */
     for (int64_t i = 0; i < n; i++) {
@@ -161,6 +163,7 @@ static void rows(const frgi_level *l, const int64_t *first, frgi_row_visitor vis
 
 static void fold_sums(frgi_level *l)
 {
+    frgi_not_beside_device(l->ctx, "the average of marginals");
     const int64_t n = l->t.s.n, m = l->t.s.m;
     double *const now = l->product.row, *const kept = l->kept.sums; /* n + m */
     frgi_transport_marginals(&l->t, now, now + n);

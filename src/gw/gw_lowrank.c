@@ -299,6 +299,7 @@ static void mirror(side *s, const double *factor, const double *grad, int64_t r,
 
 static frg_status project_again(frgi_lowrank *w, int64_t passes)
 {
+    frgi_not_beside_device(w->l->ctx, "the projection of factors");
     frgi_factored *const f = w->f;
     mirror(&w->x, f->q, w->grad_q, f->rank, 0, 1);
     mirror(&w->y, f->w, w->grad_w, f->rank, 0, 1);
@@ -327,6 +328,7 @@ void frgi_lowrank_random(const frgi_level *l, uint64_t run, int second, int64_t 
 
 static frg_status begin_random(frgi_lowrank *w, uint64_t run)
 {
+    frgi_not_beside_device(w->l->ctx, "random factors");
     const int64_t r = w->f->rank;
     side *const sides[2] = {&w->x, &w->y};
     for (int q = 0; q < 2; q++) {
@@ -352,7 +354,9 @@ static frg_status start(frgi_lowrank *w, uint64_t run)
     l->run = run;
     l->step = 0;
     if (run == 0 && begins_dense(l)) {
+        frgi_host_step_open(l->ctx, FRGI_HOST_COARSE);
         const frg_status status = frgi_lowrank_groups(l, w->f, &w->report->coarse_iterations);
+        frgi_host_step_close(l->ctx);
         TRY(status);
         TRY(w->there ? frgi_lowrank_device_put(w->there, w->f) : FRG_OK);
         TRY(again(w, l->o->lr_dykstra_max_iter));
@@ -426,6 +430,7 @@ static void draw_factored(const frgi_lowrank *w, int64_t count, uint64_t stream,
 
 static void centre_rows(frgi_lowrank *w, bool second, const float *rows, double scale)
 {
+    frgi_not_beside_device(w->l->ctx, "centred distances");
     const int64_t n = second ? w->f->m : w->f->n;
     const double *const weight = second ? w->l->b : w->l->a;
     double *const out = second ? w->dy : w->dx;
@@ -522,6 +527,7 @@ static double entropy(const double *x, int64_t count)
 
 static frg_status derive(frgi_lowrank *w, double *value)
 {
+    frgi_not_beside_device(w->l->ctx, "derivatives by factors");
     const frgi_level *const l = w->l;
     frgi_factored *const f = w->f;
     const int64_t r = f->rank, R = l->o->anchors;
@@ -550,6 +556,7 @@ static frg_status derive(frgi_lowrank *w, double *value)
 
 static frg_status mirror_step(frgi_lowrank *w, double pace)
 {
+    frgi_not_beside_device(w->l->ctx, "a mirror step");
     frgi_factored *const f = w->f;
     const int64_t r = f->rank;
     const double square = fmax(w->most * w->most, 1e-30), eps = w->l->epsilon;
@@ -928,7 +935,9 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frgi_lowrank_devic
         status = settled < 0 ? settled : status;
     }
     if (status >= 0) {
+        frgi_host_step_open(l->ctx, FRGI_HOST_FACTORED);
         hand_over(&w);
+        frgi_host_step_close(l->ctx);
     }
     l->saved.n_own = 0;
     if (w.memory.bytes > 0) {

@@ -19,6 +19,7 @@ enum { FEATURES = 16, GROUPS_LOOKED_AT = 16 };
 
 frg_status frgi_host_order(const frgi_level *l, bool second, int32_t *order)
 {
+    frgi_not_beside_device(l->ctx, "an order of the points");
     const int64_t n = second ? l->y->n : l->x->n, R = l->sampled.count;
     const float *const rows = second ? l->product.rows_y : l->product.rows_x;
     const int64_t d = R < FEATURES ? R : FEATURES;
@@ -56,6 +57,7 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
  *  groups of 8 rows; NULL: the order as it is. */
 double frgi_host_share(const frgi_transport *t, const int32_t *row, const int32_t *column)
 {
+    frgi_not_beside_device(t->ctx, "the share of vectors that weigh");
     const frgi_sweep *const s = &t->s;
     const int64_t groups = s->n / FRGI_GROUP;
     const float negligible = log2f(s->active.negligible);
@@ -142,6 +144,7 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
 void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column,
                     const unsigned char *first, double *room)
 {
+    frgi_not_beside_device(t->ctx, "points put into an order");
     enum { COLUMNS = 6 };
     frgi_sweep *const s = &t->s;
     double *const rows[] = {(double *)(uintptr_t)s->to.a,

@@ -133,6 +133,7 @@ static frg_status means(frgi_level *l)
 
 static void take(frgi_level *l, const frgi_waiting *places, int64_t count)
 {
+    frgi_not_beside_device(l->ctx, "pairs of points");
     for (int64_t r = 0; r < count; r++) {
         l->sampled.now[r] = l->sampled.lagged[places[r].age][places[r].at];
     }
@@ -140,6 +141,7 @@ static void take(frgi_level *l, const frgi_waiting *places, int64_t count)
 
 static frg_status distances(frgi_level *l, int64_t R)
 {
+    frgi_not_beside_device(l->ctx, "distances of pairs");
     const frgi_samples *const p = &l->sampled;
     const frgi_level_product *const f = &l->product;
     for (int64_t r = 0; r < R; r++) {
@@ -164,6 +166,7 @@ static void divide_by_largest(const frgi_build_ops *ops, float *rows, int64_t co
 
 static void divide(frgi_level *l, int64_t R)
 {
+    frgi_not_beside_device(l->ctx, "distances over the largest");
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     divide_by_largest(ops, l->product.rows_x, R * l->x->n);
     divide_by_largest(ops, l->product.rows_y, R * l->y->n);
@@ -182,6 +185,7 @@ static void terms_from_means(frgi_level *l)
 
 static void terms(frgi_level *l, int64_t R, double scale)
 {
+    frgi_not_beside_device(l->ctx, "terms of rows and columns");
     const frgi_sweep *const s = &l->t.s;
     frgi_level_product *const f = &l->product;
     const float each = (float)scale / (float)R;
@@ -275,6 +279,7 @@ static void pack_share(frgi_level *l, int64_t R, float most_x, float most_y, int
 
 static void pack(frgi_level *l, int64_t R)
 {
+    frgi_not_beside_device(l->ctx, "factors of costs");
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const int threads = frg_threads(l->ctx);
     const float most_x = ops->largest(l->product.rows_x, R * l->t.s.n),

@@ -187,6 +187,7 @@ frg_status frgi_start_from_pairs(frgi_level *l)
 
 frg_status frgi_distributions_start(frgi_level *l)
 {
+    frgi_host_step(l->ctx, FRGI_HOST_PROFILES);
     TRY(frgi_state_anew(l, FRGI_LOCAL_DISTRIBUTIONS));
     const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
     double spread = 0;

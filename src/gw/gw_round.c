@@ -85,6 +85,7 @@ void frgi_host_rows(const frgi_transport *t, int64_t first, int64_t last, int64_
         visit_list(t, first, last, chunks, chosen, visit, user);
         return;
     }
+    frgi_host_step(t->ctx, chosen ? FRGI_HOST_SOME_ROWS : FRGI_HOST_PLAN);
     const frgi_sweep *const s = &t->s;
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
     const size_t size = frgi_exponent_size(s);
@@ -288,6 +289,7 @@ frg_status frgi_host_finish(frgi_transport *t, bool round, frgi_marginal_error *
     if (t->list) {
         return finish_list(t, before, after);
     }
+    frgi_host_step(t->ctx, FRGI_HOST_PLAN);
     frgi_sweep *const s = &t->s;
     sums_job job = {.t = t};
     TRY(NEW(t->ctx, &job.column_sums, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));

@@ -280,7 +280,9 @@ static frg_status sampled_loop(frg_gw *s)
     }
     bool coarse = frgi_state_waits(l, FRGI_FINE);
     if (frgi_gw_is_multiscale(s) && !coarse) {
+        frgi_host_step_open(s->ctx, FRGI_HOST_COARSE);
         const frg_status status = frgi_coarse_start(l, s->o.n_coarse, r, &coarse);
+        frgi_host_step_close(s->ctx);
         if (status > 0) { /* stopped: what the coarse level knows, at full size */
             TRY(frgi_level_step(l, 5, s->o.marginal_tol));
         }
@@ -558,6 +560,18 @@ static frg_status degenerate(frg_gw *s)
     return FRG_OK;
 }
 
+/** The plan of the last step to its marginals, and its energy; status: of the steps. */
+static frg_status end_plan(frg_gw *s, frg_status status, bool stays)
+{
+    const double begin = frgi_seconds();
+    const frg_status polished = polish(s, status == FRG_OK && !stays && !s->level.t.list);
+    TRY(polished);
+    TRY(warn_of_product(s));
+    s->report.polish_seconds = frgi_seconds() - begin;
+    TRY(evaluate(s));
+    return status == FRG_OK ? polished : status;
+}
+
 static frg_status run(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -587,13 +601,14 @@ static frg_status run(frg_gw *s)
     if (status < 0) {
         return status;
     }
-    const double begin = frgi_seconds();
-    const frg_status polished = polish(s, status == FRG_OK && !stays && !l->t.list);
-    TRY(polished);
-    status = status == FRG_OK ? polished : status;
-    TRY(warn_of_product(s));
-    s->report.polish_seconds = frgi_seconds() - begin;
-    TRY(evaluate(s));
+    if (s->factors_there) { /* on the device are the steps alone */
+        frgi_host_step_open(s->ctx, FRGI_HOST_FACTORED);
+    }
+    status = end_plan(s, status, stays);
+    if (s->factors_there) {
+        frgi_host_step_close(s->ctx);
+    }
+    TRY(status);
     if (status == FRG_OK) {
         status = frgi_gw_verdict(s);
         TRY(status);
@@ -636,6 +651,8 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     }
     frgi_run_begins(s->ctx);
     const frgi_device_counts before = frgi_device_since(s->where.dev, (frgi_device_counts){0});
+    frgi_host_steps_rewind(&s->host_steps);
+    frgi_host_steps *const outer = frgi_host_steps_begin(s->ctx, &s->host_steps);
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
@@ -662,6 +679,8 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->epsilon_end = s->level.t.list ? 0 : s->level.epsilon;
     r->total_seconds = set_up + frgi_seconds() - begin;
     report_counts(s, before);
+    frgi_host_steps_end(s->ctx, outer);
+    r->host_steps = s->host_steps.list;
     const bool at_floor = r->reason == FRG_GW_ROUNDING_FLOOR;
     r->rounding_floor = at_floor ? s->level.stopping.floor.least : (double)NAN;
     if (status == FRG_OK) {

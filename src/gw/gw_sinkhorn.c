@@ -360,14 +360,18 @@ frg_status frgi_sinkhorn_open_arrays(frg_sinkhorn **out, frg_context *ctx,
     if (status >= 0) {
         status = check_options(ctx, &s->o);
     }
+    s->host_steps.beside = frgi_device_beside(where.dev);
+    frgi_host_steps *const outer = frgi_host_steps_begin(ctx, &s->host_steps);
     if (status >= 0) {
         status = set_up(s, where, a, b);
     }
+    frgi_host_steps_end(ctx, outer);
     if (status < 0) {
         frg_sinkhorn_destroy(s);
         return status;
     }
     s->counted = frgi_device_since(where.dev, before);
+    frgi_host_steps_mark(&s->host_steps);
     s->report.build_seconds = frgi_seconds() - begin;
     *out = s;
     return FRG_OK;
@@ -688,6 +692,8 @@ frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
 {
     const double begin = frgi_seconds();
     const frgi_device_counts before = frgi_device_since(s->counts_on, (frgi_device_counts){0});
+    frgi_host_steps_rewind(&s->host_steps);
+    frgi_host_steps *const outer = frgi_host_steps_begin(s->ctx, &s->host_steps);
     frg_status status = passes(s);
     const double solved = frgi_seconds();
     double error = s->t.last.error;
@@ -703,6 +709,8 @@ frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
         const frg_status taken = take_objective(s);
         status = taken < 0 ? taken : status;
     }
+    frgi_host_steps_end(s->ctx, outer);
+    s->report.host_steps = s->host_steps.list;
     const double end = frgi_seconds();
     s->report.inner_seconds = solved - begin;
     s->report.polish_seconds = end - solved;

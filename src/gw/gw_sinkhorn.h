@@ -24,6 +24,7 @@ struct frg_sinkhorn {
     frgi_transport t;
     frg_plan plan;
     frg_sinkhorn_report report;
+    frgi_host_steps host_steps;
     double *a, *b;
     double low, high;             /* of the costs */
     frgi_sinkhorn_device *device; /* NULL: the host */

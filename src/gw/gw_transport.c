@@ -600,6 +600,7 @@ static int64_t rows_out_of_range(const frgi_sweep *s)
 
 static void run_pass(frgi_transport *t)
 {
+    frgi_host_step(t->ctx, FRGI_HOST_SINKHORN);
     frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const chunk_pass chunk = choose_pass(t, ops);
@@ -725,6 +726,7 @@ static void copy(const frgi_transport *t, void *to, const void *from, size_t byt
 
 static double change(const frgi_transport *t, const double *before)
 {
+    frgi_not_beside_device(t->ctx, "the change of potentials");
     const frgi_sweep *const s = &t->s;
     double low = (double)INFINITY, high = -(double)INFINITY;
     for (int64_t j = 0; j < s->m; j++) {

@@ -11,6 +11,7 @@
 #ifndef FRGI_GW_TRANSPORT_H
 #define FRGI_GW_TRANSPORT_H
 
+#include "core/host_step.h"
 #include "core/oversubscription.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_sweep.h"

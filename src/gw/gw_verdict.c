@@ -587,7 +587,6 @@ static frg_status run_other(sampled *v)
 {
     frgi_level *const l = &v->level;
     frgi_marginal_error before, after;
-    TRY(open_other(v));
     TRY(take_pairs(v));
     frg_status status = frgi_start_from_pairs(l);
     l->average.from = l->step + 1;
@@ -618,7 +617,9 @@ static plan_value value_of(const sampled *v, const frgi_level *l, double energy,
     const double theta = v->g->o.linear_weight,
                  temperature = 2 * v->g->level.epsilon * v->units[0] * v->units[1];
     double linear;
+    frgi_host_step_open(l->ctx, FRGI_HOST_VERDICT);
     const double entropy = frgi_plan_entropy(l, &linear);
+    frgi_host_step_close(l->ctx);
     const double without = (1 - theta) * energy + 2 * theta * linear;
     return (plan_value){without, (1 - theta) * error, without + temperature * entropy};
 }
@@ -678,8 +679,16 @@ static frg_status look_at_sample(sampled *v)
     if (status == FRG_OK && !same) {
         plan_value now;
         TRY(value_of_run(v, &now));
+        TRY(open_other(v));
+        const bool stays = v->g->level.device && !v->level.device;
+        if (stays) {
+            frgi_host_step_open(v->g->ctx, FRGI_HOST_VERDICT);
+        }
         status = run_other(v);
         status = status == FRG_OK ? weigh(v, now) : status;
+        if (stays) {
+            frgi_host_step_close(v->g->ctx);
+        }
     }
     return status;
 }
@@ -744,6 +753,14 @@ static frg_status compare(verdict *v)
     return status;
 }
 
+static frg_status compare_vertices(frg_gw *g)
+{
+    verdict v = {.g = g, .tasks = {.solver = NULL}};
+    const frg_status status = compare(&v);
+    close_verdict(&v);
+    return status;
+}
+
 frg_status frgi_gw_verdict(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
@@ -753,17 +770,15 @@ frg_status frgi_gw_verdict(frg_gw *g)
     }
     r->verdict = left_out(g);
     r->verdict_points = 0; /* those of a vertex that the run began at */
-    if (!r->verdict && !frgi_is_balanced(&g->o)) {
-        return frgi_gw_audit(g);
+    if (r->verdict) {
+        return FRG_OK;
     }
-    if (!r->verdict) {
-        if (!are_few(g)) {
-            return compare_on_sample(g);
-        }
-        verdict v = {.g = g, .tasks = {.solver = NULL}};
-        const frg_status status = compare(&v);
-        close_verdict(&v);
-        return status;
+    const bool balanced = frgi_is_balanced(&g->o);
+    if (balanced && !are_few(g)) {
+        return compare_on_sample(g);
     }
-    return FRG_OK;
+    frgi_host_step_open(g->ctx, FRGI_HOST_VERDICT);
+    const frg_status status = balanced ? compare_vertices(g) : frgi_gw_audit(g);
+    frgi_host_step_close(g->ctx);
+    return status;
 }

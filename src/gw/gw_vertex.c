@@ -440,6 +440,7 @@ static void move_to_vertex(frgi_descent *d, double energy)
 /** V of least <K, V>, K that of P + beta (P - P_before) from every `every`th row. */
 static bool rough_vertex(frgi_descent *d, int64_t every, double beta)
 {
+    frgi_host_step(d->s->ctx, FRGI_HOST_LINEAR);
     const frgi_sparse at = look_ahead(d, beta);
     rough_costs(d, &at, every);
     return least_vertex(d, d->follows);
@@ -523,6 +524,7 @@ static void know_costs(frgi_descent *d)
 /** V of least <K(P), V>, and K(V). */
 static bool vertex(frgi_descent *d, bool moved)
 {
+    frgi_host_step(d->s->ctx, FRGI_HOST_LINEAR);
     const bool least = least_vertex(d, moved);
     vertex_costs(d);
     return least;

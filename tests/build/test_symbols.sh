@@ -56,9 +56,17 @@ users() {
     empty "$scratch/others"
 }
 none='no such object'
-check "nothing ends the process" users "$none" 'exit|quick_exit|abort|sigaction|system|popen'
+# This is a build with tests: in one a step that falls back to the host beside a device says so and ends the process.
+guard='host_step\.c\.o'
+check "nothing ends the process" users "$guard" 'exit|quick_exit|abort|sigaction|system|popen'
+without_tests() {
+    "${CC:-cc}" -std=c11 -DFOURGE_TESTS=0 -I "$root/src" -I "$root/include" -c "$root/src/core/host_step.c" -o "$scratch/host_step.o" || return 1
+    into "$scratch/quiet" nm -u "$scratch/host_step.o"
+    ! grep -E 'abort|printf|stderr|fwrite' "$scratch/quiet"
+}
+check "nor does a step of the host in a build without tests" without_tests
 check "children are made, and end, in one file" users 'confine\.c\.o' '_exit|signal|fork|waitpid|kill|setrlimit|prctl'
-check "nothing prints" users "$none" \
+check "nothing prints" users "$guard" \
     'printf|vprintf|fprintf|vfprintf|puts|putchar|fputs|fputc|putc|perror|stdout|stderr|fwrite|dprintf'
 check "nothing depends on the locale or keeps state" users "$none" \
     'strtod|strtof|strtold|atof|atoi|atol|setlocale|localeconv|sscanf|__isoc99_sscanf|fscanf|rand|srand|random|strtok|localtime|gmtime|asctime|ctime'
