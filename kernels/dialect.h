@@ -18,8 +18,10 @@
  */
 #if defined(__OPENCL_VERSION__)
 
+/* Inlined before anything else: PoCL 3.1 takes LOCAL_MEM that a function was told as a constant for
+ * memory of all groups at once. */
 #define KERNEL   __kernel
-#define FUNCTION static
+#define FUNCTION static __attribute__((always_inline))
 #define GLOBAL   __global
 #define LOCAL    __local
 #define RESTRICT restrict
