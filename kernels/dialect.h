@@ -18,10 +18,9 @@
  */
 #if defined(__OPENCL_VERSION__)
 
-/* Inlined before anything else: PoCL 3.1 takes LOCAL_MEM that a function was told as a constant for
- * memory of all groups at once. */
 #define KERNEL   __kernel
-#define FUNCTION static __attribute__((always_inline))
+#define FUNCTION static
+#define INLINED  __attribute__((always_inline))
 #define GLOBAL   __global
 #define LOCAL    __local
 #define RESTRICT restrict
@@ -42,6 +41,7 @@ typedef ushort u16;
 
 #define KERNEL   extern "C" __global__
 #define FUNCTION static __device__ inline
+#define INLINED
 #define GLOBAL
 #define LOCAL
 #define RESTRICT __restrict__
@@ -135,7 +135,10 @@ FUNCTION i64 least(i64 a, i64 b)
  *
  * All work-items are given the result; `scratch` may be used again afterwards.  The sum is a binary
  * tree over the work-items, so its bits depend on LSIZE0 and on nothing else.  group_scan gives each
- * the sum of those up to itself.  Suffixes: _real, _wide, _i64. */
+ * the sum of those up to itself.  Suffixes: _real, _wide, _i64.
+ *
+ * They are inlined: of a function that is called three times or more with the same LOCAL_MEM, PoCL
+ * 3.1 makes one with that memory as a constant, and all groups share it. */
 #define GROUP_MOST 256
 
 #if defined(FOURGE_PLAIN_C)
@@ -148,7 +151,7 @@ FUNCTION i64 least(i64 a, i64 b)
 #define GROUP_SCAN(name, type) GROUP_REDUCTION(name, type, 0)
 #else
 #define GROUP_REDUCTION(name, type, combine)                                                       \
-    FUNCTION type name(type x, LOCAL type *scratch)                                                \
+    INLINED FUNCTION type name(type x, LOCAL type *scratch)                                        \
     {                                                                                              \
         scratch[LID0] = x;                                                                         \
         BARRIER;                                                                                   \
@@ -164,7 +167,7 @@ FUNCTION i64 least(i64 a, i64 b)
         return all;                                                                                \
     }
 #define GROUP_SCAN(name, type)                                                                     \
-    FUNCTION type name(type x, LOCAL type *scratch)                                                \
+    INLINED FUNCTION type name(type x, LOCAL type *scratch)                                        \
     {                                                                                              \
         scratch[LID0] = x;                                                                         \
         BARRIER;                                                                                   \
