@@ -36,6 +36,14 @@ int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags)
     return failed ? -1 : 0;
 }
 
+/** The file of a matrix, of this process alone. */
+static const char *mapped(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/fourge_mapped_%ld.npy", (long)getpid());
+    return path;
+}
+
 /** What happens to a file while it is copied. */
 static enum { COPIED, ELSEWHERE, CUT, LOST } copying;
 
@@ -43,7 +51,7 @@ static enum { COPIED, ELSEWHERE, CUT, LOST } copying;
 ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *to_at, size_t bytes, unsigned flags)
 {
     if (copying == CUT)
-        CHECK(truncate("mapped.npy", 200) == 0);
+        CHECK(truncate(mapped(), 200) == 0);
     if (copying == COPIED || copying == CUT)
         return syscall(SYS_copy_file_range, from, at, to, to_at, bytes, flags);
     errno = EXDEV;
@@ -178,9 +186,9 @@ static void mapped_columns(void)
     for (int order = 0; order < 2; order++) {
         frg_context *const memory = test_context(), *const disk = spooled(1, ".", LIMIT);
         frg_table *t = NULL, *u = NULL;
-        write_matrix("mapped.npy", order == 0);
-        CHECK_OK(memory, frg_table_read(&t, memory, "mapped.npy", NULL));
-        CHECK_OK(disk, frg_table_read(&u, disk, "mapped.npy", order ? NULL : &two));
+        write_matrix(mapped(), order == 0);
+        CHECK_OK(memory, frg_table_read(&t, memory, mapped(), NULL));
+        CHECK_OK(disk, frg_table_read(&u, disk, mapped(), order ? NULL : &two));
         CHECK_INT(frg_table_columns(u), order ? 3 : 2);
         CHECK_SAYS((frg_spool_bytes(disk) < MAPPED_ROWS * sizeof(double)) == (order == 0),
                    "%zu bytes on the disk", frg_spool_bytes(disk)); /* a buffer alone */
@@ -193,7 +201,7 @@ static void mapped_columns(void)
         }
         frg_table_destroy(t);
         frg_table_destroy(u);
-        remove("mapped.npy");
+        remove(mapped());
         frg_context_destroy(memory);
         frg_context_destroy(disk);
     }
@@ -216,10 +224,10 @@ static void changed_file(void)
         frg_context *const ctx = spooled(1, ".", LIMIT);
         frg_table *t = NULL;
         uint64_t hash = 0;
-        write_matrix("mapped.npy", true);
-        const int fd = open("mapped.npy", O_WRONLY);
-        CHECK_OK(ctx, frg_table_read(&t, ctx, "mapped.npy", NULL));
-        remove("mapped.npy");
+        write_matrix(mapped(), true);
+        const int fd = open(mapped(), O_WRONLY);
+        CHECK_OK(ctx, frg_table_read(&t, ctx, mapped(), NULL));
+        remove(mapped());
         CHECK_OK(ctx, fit_mapped(ctx, t, &hash));
         if (way == 0)
             CHECK(futimens(fd, (struct timespec[2]){{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}}) == 0);
@@ -227,7 +235,7 @@ static void changed_file(void)
             CHECK(ftruncate(fd, 128 + 8 * MAPPED_ROWS * MAPPED_COLUMNS + (way == 1 ? 1 : -1)) == 0);
         CHECK_STATUS(fit_mapped(ctx, t, &hash), FRG_IO);
         CHECK_TEXT(frg_error_code(ctx), "FRG-IO-016");
-        CHECK_SAYS(strstr(frg_message(ctx), "'mapped.npy' was written to"), "%s", frg_message(ctx));
+        CHECK_SAYS(strstr(frg_message(ctx), ".npy' was written to"), "%s", frg_message(ctx));
         frg_table_destroy(t);
         CHECK_OK(ctx, frgi_spool_check(ctx)); /* nobody uses it any more */
         close(fd);
@@ -241,19 +249,19 @@ static void copied_file(void)
     frg_context *const memory = test_context();
     frg_table *t = NULL;
     uint64_t want = 0;
-    write_matrix("mapped.npy", true);
-    CHECK_OK(memory, frg_table_read(&t, memory, "mapped.npy", NULL));
+    write_matrix(mapped(), true);
+    CHECK_OK(memory, frg_table_read(&t, memory, mapped(), NULL));
     CHECK_OK(memory, fit_mapped(memory, t, &want));
     frg_table_destroy(t);
     for (copying = COPIED; copying <= LOST; copying++) {
         frg_context *const ctx = spooled(1, ".", LIMIT);
         uint64_t got = 0;
         ctx->opts.copies_files = 1;
-        write_matrix("mapped.npy", true);
-        const frg_status status = frg_table_read(&t, ctx, "mapped.npy", NULL);
+        write_matrix(mapped(), true);
+        const frg_status status = frg_table_read(&t, ctx, mapped(), NULL);
         CHECK_STATUS(status, copying < CUT ? FRG_OK : FRG_IO);
         if (status == FRG_OK) {
-            CHECK(truncate("mapped.npy", 200) == 0);
+            CHECK(truncate(mapped(), 200) == 0);
             CHECK_OK(ctx, fit_mapped(ctx, t, &got));
             CHECK_INT(got, want);
             frg_table_destroy(t);
@@ -264,7 +272,7 @@ static void copied_file(void)
         frg_context_destroy(ctx);
     }
     copying = COPIED;
-    remove("mapped.npy");
+    remove(mapped());
     frg_context_destroy(memory);
 }
 
@@ -1087,7 +1095,7 @@ static frg_status faulty_map(frg_context *ctx, void *user, uint64_t *hash)
         TRY(frgi_spool_open(ctx, "."));
         frgi_spool_from(ctx, SMALL);
     }
-    TRY(frg_table_read(&t, ctx, "mapped.npy", NULL));
+    TRY(frg_table_read(&t, ctx, mapped(), NULL));
     const frg_status status = fit_mapped(ctx, t, hash);
     frg_table_destroy(t);
     return status;
@@ -1101,11 +1109,11 @@ static frg_status faulty_copy(frg_context *ctx, void *user, uint64_t *hash)
 
 static void faults_of_files(void)
 {
-    write_matrix("mapped.npy", true);
+    write_matrix(mapped(), true);
     fault_sweep("a fit of a mapped file", faulty_map, NULL, 1);
     fault_sweep("a fit of a copied file", faulty_copy, NULL, 1);
     fault_sweep_files("a fit of a file that is no descriptor", faulty_map, NULL);
-    remove("mapped.npy");
+    remove(mapped());
 }
 
 static void faults(void)
