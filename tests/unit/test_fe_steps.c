@@ -119,7 +119,9 @@ static void a_touch_faults(void)
                                   0, 0, &o, &guarded_steps) == FRG_OK &&
             frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), NULL, NULL) ==
                 FRG_OK)
-            _exit(((volatile double *)plan->work[0].answer)[0] > 0 ? 1 : 2);
+            for (int k = 1; k <= FE_MAX_LANES; k++)
+                if (plan->work[k].answer)
+                    _exit(((volatile double *)plan->work[k].answer)[0] > 0 ? 1 : 2);
         _exit(3);
     }
     int how = 0;
