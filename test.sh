@@ -101,6 +101,10 @@ scripts() {
 # ---- the ordinary tests, and what of --full keeps a core busy for as long ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES ${full:+$FULL_PACKAGES}
+if [ -n "$full" ] && asked r_package && command -v R >/dev/null 2>&1; then
+    # shellcheck disable=SC2086 # a list of words
+    need_packages $R_PACKAGES
+fi
 rm -rf "$logs"
 mkdir -p "$logs"
 if [ -n "$peers$full" ] && asked peers; then # they come from the package index while the compiler runs; what fails is told below

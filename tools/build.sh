@@ -11,6 +11,8 @@ BROWSER_PACKAGES="chromium fonts-liberation"
 # The tests of the installed headers and package files, and of the Python package and its wheel; OpenCL's loader and a device of it on
 # the CPU (39 s to install).
 TEST_PACKAGES="g++ python3-dev python3-numpy python3-venv ocl-icd-libopencl1 pocl-opencl-icd"
+# What the package r/ suggests, for its tests where R is installed.
+R_PACKAGES="r-base-dev r-cran-generics r-cran-sandwich"
 
 die() {
     echo "$(basename "$0"): $*" >&2

@@ -25,6 +25,7 @@ checked() {
     cd "$scratch" && R CMD build "$root/r" &&
         _R_CHECK_FORCE_SUGGESTS_=false _R_CHECK_SYSTEM_CLOCK_=false R CMD check --no-manual fourge_*.tar.gz >check.log 2>&1
     status=$?
+    grep -A 4 '\(^\| \)\(NOTE\|WARNING\|ERROR\)$' check.log
     tail -n 25 check.log
     cat fourge.Rcheck/tests/*.fail 2>/dev/null
     [ "$status" = 0 ] && grep -q '^Status: OK' check.log
