@@ -65,6 +65,7 @@ typedef unsigned short u16;
 #define FOURGE_PLAIN_C 1
 #define KERNEL         static
 #define FUNCTION       static inline
+#define INLINED
 #define GLOBAL
 #define LOCAL
 #define RESTRICT                     restrict

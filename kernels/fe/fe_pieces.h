@@ -33,7 +33,7 @@ FUNCTION int fe_lane_takes(const fe_lanes *l, int span)
 }
 
 /** The sum of x over the items of a column, by a tree; every item has it. */
-FUNCTION real fe_lane_sum(LOCAL real *scratch, real x, const fe_lanes *l)
+INLINED FUNCTION real fe_lane_sum(LOCAL real *scratch, real x, const fe_lanes *l)
 {
     scratch[LID0] = x;
     BARRIER;
@@ -48,7 +48,7 @@ FUNCTION real fe_lane_sum(LOCAL real *scratch, real x, const fe_lanes *l)
     return all;
 }
 
-FUNCTION real fe_lane_max(LOCAL real *scratch, real x, const fe_lanes *l)
+INLINED FUNCTION real fe_lane_max(LOCAL real *scratch, real x, const fe_lanes *l)
 {
     scratch[LID0] = x;
     BARRIER;

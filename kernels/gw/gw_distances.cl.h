@@ -25,7 +25,7 @@ FUNCTION wide level_element(GLOBAL const void *x, i32 floats, i64 at)
 KERNEL void level_given(ITEM GLOBAL real *all, GLOBAL wide *seen, GLOBAL const real *x, i32 floats,
                         i64 n, i64 down, i64 right, wide largest, wide infinite)
 {
-    LOCAL_MEM(wide, room, GROUP_MOST);
+    LOCAL_MEM(wide, scratch, GROUP_MOST);
     const i64 i = GID0;
     GLOBAL wide *const of = seen + i * LV_SEEN_COUNT;
     wide bad = (wide)n, most = 0, gap = 0, diagonal = 0, far = 0, cut = 0, sum = 0;
@@ -43,13 +43,13 @@ KERNEL void level_given(ITEM GLOBAL real *all, GLOBAL wide *seen, GLOBAL const r
         sum += (wide)mean < infinite ? (wide)(k + 1) * (wide)mean : W(0);
         all[i * n + k] = mean;
     }
-    bad = group_min_wide(bad, room);
-    most = group_max_wide(most, room);
-    gap = group_max_wide(gap, room);
-    diagonal = group_max_wide(diagonal, room);
-    far = group_max_wide(far, room);
-    cut = group_max_wide(cut, room);
-    sum = group_sum_wide(sum, room);
+    bad = group_min_wide(bad, scratch);
+    most = group_max_wide(most, scratch);
+    gap = group_max_wide(gap, scratch);
+    diagonal = group_max_wide(diagonal, scratch);
+    far = group_max_wide(far, scratch);
+    cut = group_max_wide(cut, scratch);
+    sum = group_sum_wide(sum, scratch);
     if (LID0 == 0) {
         of[LV_SEEN_BAD] = bad;
         of[LV_SEEN_MOST] = most;

@@ -50,27 +50,27 @@ KERNEL void level_terms(ITEM GLOBAL real *rows, i64 n, i64 rank, i32 second)
 /** most[r] <- the largest |number| of row r, a row a group. */
 KERNEL void level_row_most(ITEM GLOBAL real *most, GLOBAL const real *rows, i64 n)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
-    real x[1] = {R(0)};
+    LOCAL_MEM(real, scratch, GROUP_MOST);
+    real x = R(0);
     for (i64 i = LID0; i < n; i += LSIZE0) {
-        x[0] = FMAX(x[0], FABS(rows[GID0 * n + i]));
+        x = FMAX(x, FABS(rows[GID0 * n + i]));
     }
-    sinkhorn_reduce(room, x, 0, 1);
+    x = group_max_real(x, scratch);
     if (LID0 == 0) {
-        most[GID0] = x[0];
+        most[GID0] = x;
     }
 }
 
 /** All of `rank` rows divided by the largest of `most`, a row a group. */
 KERNEL void level_divide(ITEM GLOBAL real *rows, GLOBAL const real *most, i64 n, i64 rank)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
-    real x[1] = {R(0)};
+    LOCAL_MEM(real, scratch, GROUP_MOST);
+    real x = R(0);
     for (i64 r = LID0; r < rank; r += LSIZE0) {
-        x[0] = FMAX(x[0], most[r]);
+        x = FMAX(x, most[r]);
     }
-    sinkhorn_reduce(room, x, 0, 1);
-    const real scale = x[0] > R(0) ? R(1) / x[0] : R(1);
+    x = group_max_real(x, scratch);
+    const real scale = x > R(0) ? R(1) / x : R(1);
     for (i64 i = LID0; i < n; i += LSIZE0) {
         rows[GID0 * n + i] *= scale;
     }

@@ -15,16 +15,16 @@ kernel void racy(global int *x)
     x[get_local_id(0) / 2] = get_local_id(0);
 }
 END
-cat >"$scratch/uniform.cl" <<'END'
+cat >"$scratch/uniform_write.cl" <<'END'
 kernel void uniform_write(global int *x)
 {
     x[0] = 0;
 }
 END
-for kernel in racy uniform; do
+for kernel in racy uniform_write; do
     cat >"$scratch/$kernel.sim" <<END
 $kernel.cl
-$(sed -n 's/^kernel void \([a-z_]*\).*/\1/p' "$scratch/$kernel.cl")
+$kernel
 16 1 1
 8 1 1
 <size=64 fill=0 int>
@@ -52,7 +52,7 @@ if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
     mkdir "$scratch/vendors"
     echo "$library" >"$scratch/vendors/oclgrind.icd"
     check "a planted race is found" planted racy
-    check "a planted race of equal values is found" planted uniform
+    check "a planted race of equal values is found" planted uniform_write
     check "alignments have none" clean test_gw_align_device "small groups on OpenCL"
     check "distances in place have none" clean test_gw_align_device "opened in place on OpenCL"
     check "plans of low rank have none" clean test_gw_lowrank_device "small groups on OpenCL"
