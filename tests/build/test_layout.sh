@@ -95,6 +95,11 @@ check "no reductions or atomics across threads" empty "$scratch/omp"
 found "$scratch/globals" -rnE '^ *(static )?[a-z].*\b(thread_local|_Thread_local)\b' src --include='*.[ch]'
 check "no thread-local state" empty "$scratch/globals"
 
+# Of a merge whose conflict was not resolved.
+found "$scratch/marks" -rnE '^(<<<<<<< |>>>>>>> )' . --include='*.md' --include='*.[ch]' --include='*.py' --include='*.sh' --include='*.case' \
+    --include='*.def' --exclude-dir=.git --exclude-dir='build*'
+check "no marks of a merge" empty "$scratch/marks"
+
 # A method that is not name_alone (python/ext/ext.h) runs beside another call on its object.  These touch no object,
 # or take its turn themselves.
 free='landmark_bounds|end_calls|context_warnings|context_held|context_peak|context_check_spool|context_set_stream|context_get|tensor_there|options|version'
