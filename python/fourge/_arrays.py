@@ -41,14 +41,24 @@ def context(options, progress=None, stream=0):
                            stream)
 
 
+def place_of(x):
+    """Whose memory x says that it lies in: "CUDA's" and "OpenCL's" by attributes, else DLPack's kind of device; None: the host's."""
+    if hasattr(x, "__array_interface__"):
+        return None
+    if hasattr(x, "__cuda_array_interface__"):
+        return "CUDA's"
+    if hasattr(x, "base_data") and hasattr(x, "queue"):
+        return "OpenCL's"
+    kind = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else _HOSTS[0]
+    return None if kind in _HOSTS else kind
+
+
 def on_cpu(x, name="the array"):
     """Refuses, by its name, what says that its memory is a device's; some such arrays would let NumPy copy them unasked."""
-    if hasattr(x, "__array_interface__"):
-        return
-    place = ("CUDA's" if hasattr(x, "__cuda_array_interface__") else "OpenCL's" if hasattr(x, "base_data") and hasattr(x, "queue") else
-             "a device's" if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] not in _HOSTS else None)
-    if place:
-        raise TypeError(f"{name}: {type(x).__name__} in {place} memory is not taken, and never copied unasked: copy it to the CPU's "
+    place = place_of(x)
+    if place is not None:
+        owner = place if isinstance(place, str) else "a device's"
+        raise TypeError(f"{name}: {type(x).__name__} in {owner} memory is not taken, and never copied unasked: copy it to the CPU's "
                         "memory first, as .get(), .cpu() or .copy_to_host() do")
 
 

@@ -20,7 +20,7 @@ def _package(x):
 
 class There:
     """An array `x` on a device, the argument `name`: `view` is what the extension takes, `stream` the handle of the queue it is in.  An
-    index of None is not told by the array, and that of what it is used with."""
+    index of None: the array does not name its device's number, and that of the array it is used with holds."""
 
     def __init__(self, x, name, kind, index, view, stream, keep=None):
         self.x, self.name, self.numbered, self.stream = x, name, index is not None, stream
@@ -59,7 +59,7 @@ class There:
 
     def clashes(self, other):
         """Whether two arrays have elements in common and are not the same; parts of a buffer of OpenCL with handles of their own are not
-        looked into."""
+        compared."""
         if self.view[0] != other.view[0] or (self.view[0] == _OPENCL and self.view[2] != other.view[2]):
             return False
         one, two = _addresses(self), _addresses(other)
@@ -72,6 +72,23 @@ class There:
         """What the array's queue has to do is done when this returns, and `context` goes on in a queue of its own."""
         with behind(context, self):
             pass
+
+    def beside(self, context, other, name, whose):
+        """The view for a context that was made for `other` (`whose`), once the array's own queue has come so far."""
+        view = self.within(other, name, whose)
+        if self.stream not in (0, other.stream):
+            self.finish(context)
+        return view
+
+    def fetch(self, context, other, name, whose, expected):
+        """A copy in host memory of a vector of `expected`, a number and the word for them, and its bytes."""
+        n, what = expected
+        if self.shape != (n,):
+            raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {self.shape}")
+        out, view = np.empty(n), self.within(other, name, whose)
+        with behind(context, self):
+            context.get(view, out)
+        return out, n * self.dtype.itemsize
 
     def empty(self, shape, dtype):
         """An array of the same library on the same device; None where that is not known how."""
@@ -191,16 +208,14 @@ def find(x, name, writable=False):
             if writable:
                 raise errors.BadArgument(f"{name}: a view with a change of sign is not written to; give its resolve_neg()")
             x = x.resolve_neg()
-    if hasattr(x, "__array_interface__"):
-        return None
-    if hasattr(x, "__cuda_array_interface__"):
+    place = _arrays.place_of(x)
+    if place == "CUDA's":
         return _by_cuda_interface(x, name, writable)
-    if hasattr(x, "base_data") and hasattr(x, "queue"):
+    if place == "OpenCL's":
         return _by_opencl_attributes(x, name)
-    kind = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else 1
-    if kind in (2, 13):  # kDLCUDA, kDLCUDAManaged
+    if place in (2, 13):  # kDLCUDA, kDLCUDAManaged
         return _by_dlpack(x, name)
-    if kind == 4:  # kDLOpenCL; what __dlpack__ takes for a stream there, the standard of arrays leaves open
+    if place == 4:  # kDLOpenCL; what __dlpack__ takes for a stream there, the standard of arrays leaves open
         raise TypeError(f"{name}: DLPack tells no queue of an OpenCL array; give one with base_data, offset and queue, as pyopencl's are")
     return None
 

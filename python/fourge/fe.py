@@ -326,7 +326,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         whenever the fit reads it again, and its crash is :class:`fourge.errors.BadData`.
     progress : callable or True, optional
         ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  done and total are
-        steps of the phase, or bytes of a file or of what a pass along the rows goes along, told each tenth of a second.  True
+        steps of the phase, or bytes of a file or of what a pass along the rows goes along, reported each tenth of a second.  True
         shows a bar, by tqdm where it is installed.
 
     Returns
@@ -1335,23 +1335,8 @@ def _beside(x, out):
     return out, found
 
 
-def _weights_here(context, x, weights):
-    """Weights in host memory: a copy of those on the device of x, when what their own queue has to do is done."""
-    found = _there.find(weights, "weights")
-    if found is None:
-        return weights
-    if found.shape != x.shape[:1]:
-        raise errors.BadArgument(f"weights: expected {x.shape[0]} values, got shape {found.shape}")
-    out = np.empty(found.shape)
-    with _there.behind(context, found):
-        context.get(found.within(x, "weights", "x"), out)
-    return out
-
-
-def _columns(a, x):
-    """(n, p) of (n,): an array of NumPy, or the view of one on the device of `x`."""
-    if isinstance(a, _there.There):
-        return _there.matrix(a.within(x, a.name, "x"))
+def _columns(a):
+    """(n, p) of (n,)"""
     return a[:, None] if a.ndim == 1 else a
 
 
@@ -1367,7 +1352,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     x : (n,) or (n, p) array, float64 or float32
         A tensor of torch on the CPU works as well (it is not copied).  An array on a device (torch's CUDA tensors, CuPy, Numba,
         pyopencl, DLPack of CUDA) is demeaned there, in its own stream or queue, of any strides that do not run backwards, and no
-        column of it is copied: by the methods "auto" and "cg" where the device has double;
+        column of it is copied: by the methods "auto", "cg" and "lsmr" where the device has double;
         :class:`fourge.errors.BadArgument` or :class:`fourge.errors.Unsupported` says what else takes a copy in host memory.
     fixed_effects : (n,) or (n, Q) integer codes >= 0, or words
         In host memory, where levels are numbered; TypeError for those on a device.
@@ -1412,21 +1397,22 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     target = _writable(out, x) if out is not None and beside is None else None
     if beside is None:
         result = np.empty_like(x if there is None else target, x.dtype)
-    if there is not None and weights is not None:
-        weights = _weights_here(context, there, weights)
+    sent, fetched = None if there is None else _there.find(weights, "weights"), 0
+    if sent is not None:
+        weights, fetched = sent.fetch(context, there, "weights", "x", (x.shape[0], "values"))
     w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
     codes = _codes(fixed_effects)
     for name, rows in (("fixed_effects", len(codes)), ("weights", x.shape[0] if w is None else w.size)):
         if rows != x.shape[0]:
             raise errors.BadArgument(f"{name}: expected a row for each of the {x.shape[0]} of x, got {rows}")
-    to = _columns(result if beside is None else beside, there)
-    if beside is not None and beside.stream not in (0, there.stream):
-        beside.finish(context)
+    to = _columns(result) if beside is None else _there.matrix(beside.beside(context, there, "out", "x"))
     path, kept = _plan_file(plan)
     with _there.behind(context, there):
-        found = _fourge.demean(context, _columns(x, there), codes, w, to, options, path, kept)
+        found = _fourge.demean(context, _columns(x) if there is None else _there.matrix(x.view), codes, w, to, options, path, kept)
     _warn(context)
     report = _demean_report(found, x.shape[0])
+    report["device_waits"] += sent is not None
+    report["device_bytes_out"] += fetched
     report |= {} if plan is None else {"plan": {"file": path, "read": kept, "written": found["plan_written"]}}
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=_outside())

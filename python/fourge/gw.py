@@ -64,14 +64,6 @@ def _share(w: Any, name: str) -> Any:
     return w / total if 0 < total < np.inf else w
 
 
-def _beside(context_: Any, other: Any, there: Any, name: str, whose: str = "the cost") -> Any:
-    """The view of an array on the device of `other`, once its own queue has come so far; of one of another place a refusal."""
-    view = there.within(other, name, whose)
-    if there.stream != other.stream:
-        there.finish(context_)
-    return view
-
-
 def _vector_beside(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
     """A vector for a solver: float64 in host memory, or the view of one on the device of the cost."""
     there = _there.find(v, name)
@@ -79,7 +71,7 @@ def _vector_beside(context_: Any, cost: Any, v: Any, name: str, n: int, what: st
         return _vector(v, name, n, what)
     if there.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
-    return _beside(context_, cost, there, name)
+    return there.beside(context_, cost, name, "the cost")
 
 
 class _Sides:
@@ -99,7 +91,7 @@ class _Sides:
             return _matrix(v, name)
         if len(there.shape) not in (1, 2):
             raise errors.BadArgument(f"{name}: expected a matrix, got shape {there.shape}")
-        view = there.view if there is self.first else _beside(self.context, self.first, there, name, self.whose)
+        view = there.view if there is self.first else there.beside(self.context, self.first, name, self.whose)
         return _there.matrix(view)
 
     def vector(self, v: Any, name: str, n: int, what: str) -> np.ndarray | None:
@@ -107,12 +99,8 @@ class _Sides:
         there = _there.find(v, name)
         if there is None:
             return _vector(v, name, n, what)
-        if there.shape != (n,):
-            raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
-        out, view = np.empty(n), there.within(self.first, name, self.whose)
-        with _there.behind(self.context, there):
-            self.context.get(view, out)
-        self.fetched = [self.fetched[0] + 1, self.fetched[1] + n * np.dtype(view[4]).itemsize]
+        out, size = there.fetch(self.context, self.first, name, self.whose, (n, what))
+        self.fetched = [self.fetched[0] + 1, self.fetched[1] + size]
         return out
 
     def count(self, report: Report) -> Report:

@@ -310,14 +310,16 @@ def given_back(driver, name):
         assert np.allclose(got, y, rtol=100 * (2.0**-53 if y.dtype == np.float64 else 2.0**-24), atol=0)
 
 
+def on_asked(run, given_back, libraries):
+    """Both on the driver that the command line names, of CUDA with these libraries; the driver."""
+    is_cuda = sys.argv[1] == "cuda"
+    driver = Cuda() if is_cuda else OpenCL()
+    run(driver, (ByInterface, ByDlpack) if is_cuda else (ByAttributes,))
+    for name in libraries if is_cuda else ("pyopencl",):
+        given_back(driver, name)
+    return driver
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "cuda":
-        cuda = Cuda()
-        run(cuda, (ByInterface, ByDlpack))
-        given_back(cuda, "cupy")
-        given_back(cuda, "torch")
-    else:
-        opencl = OpenCL()
-        run(opencl, (ByAttributes,))
-        given_back(opencl, "pyopencl")
+    on_asked(run, given_back, ("cupy", "torch"))
     print("done")

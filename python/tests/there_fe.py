@@ -3,11 +3,10 @@
 import contextlib
 import ctypes
 import os
-import sys
 import warnings
 
 import numpy as np
-from there import ByAttributes, ByDlpack, ByInterface, Cuda, OpenCL, library, place, raises
+from there import ByAttributes, ByInterface, library, on_asked, place, raises
 
 from fourge import errors, fe
 
@@ -184,17 +183,9 @@ def run(driver, kinds):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "cuda":
-        cuda = Cuda()
-        run(cuda, (ByInterface, ByDlpack))
-        given_back(cuda, "cupy")
-        given_back(cuda, "torch")
-        given_back(cuda, "numba")
-    else:
-        opencl = OpenCL()
-        run(opencl, (ByAttributes,))
-        given_back(opencl, "pyopencl")
+    used = on_asked(run, given_back, ("cupy", "torch", "numba"))
+    if used.kind == "opencl":
         os.environ["FOURGE_OPENCL_F64"] = "0"
-        there = Memory(opencl, columns(N), ByAttributes).view(None)
+        there = Memory(used, columns(N), ByAttributes).view(None)
         raises(errors.BadArgument, "take a device with double", fe.demean, there, CODES, out=there)
     print("done")
