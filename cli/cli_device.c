@@ -1,4 +1,5 @@
-/* cli_device.c - what a device was given to do by a job: for JSON and for people. */
+/* cli_device.c - what a job has done on a device and what it has left to the host, for JSON and for
+ * people. */
 #include <stdio.h>
 
 #include "cli.h"
@@ -28,4 +29,28 @@ void device_work_fact(frg_report *r, const char *passes_on, device_work w)
                  grouped(w.bytes_in, c), grouped(w.bytes_out, d));
         frg_report_fact(r, "On the device", text);
     }
+}
+
+void host_steps_json(frg_json *j, const frg_host_steps *s)
+{
+    frg_json_open_object(j, "host_steps");
+    for (int64_t i = 0; i < s->count; i++) {
+        frg_json_integer(j, s->steps[i].name, s->steps[i].calls);
+    }
+    frg_json_close_object(j);
+}
+
+void host_steps_table(frg_report *r, const frg_host_steps *s)
+{
+    if (s->count == 0) {
+        return;
+    }
+    frg_report_table_open(r, "Left to the host");
+    frg_report_table_column(r, "step", FRG_LEFT);
+    frg_report_table_column(r, "calls", FRG_RIGHT);
+    for (int64_t i = 0; i < s->count; i++) {
+        frg_report_cell_text(r, s->steps[i].name);
+        frg_report_cell_integer(r, s->steps[i].calls);
+    }
+    frg_report_table_close(r);
 }

@@ -176,20 +176,20 @@ static void check_device(advice *a)
     const char *const asked = getenv("FOURGE_DEVICE");
     frg_device device;
     frg_device_info info;
-    if (asked && *asked && frg_device_parse(asked, &device) < 0) {
+    if (!asked || !*asked) {
+        return;
+    }
+    if (frg_device_parse(asked, &device) < 0) {
         add(a,
             "FOURGE_DEVICE=%.40s names no device, and a command without --device ends with that: "
             "set it to cpu, cuda[:i] or opencl[:i], or unset it",
             asked);
-    } else if (asked && *asked && frg_device_get(device, &info) < 0) {
+    } else if (frg_device_get(device, &info) < 0) {
         add(a,
             "FOURGE_DEVICE=%.20s is no device here (%.110s), and a command without --device ends "
             "with that: name one that is, or unset it",
             asked, info.reason);
     }
-    add(a,
-        "gw sinkhorn, gw align, demean and the effects of fe compute on a --device; what does not "
-        "is refused by name");
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -357,5 +357,8 @@ int command_doctor(cli *c)
     check_waiting(&f.advice, &f.machine, frg_threads(c->ctx));
     check_level_and_memory(&f.advice, &f.machine, frg_isa(c->ctx));
     check_device(&f.advice);
+    add(&f.advice,
+        "gw sinkhorn, gw align, demean and the effects of fe compute on a --device; what "
+        "does not is refused by name");
     return write_result(c, "fourge doctor", doctor_json, doctor_text, &f);
 }

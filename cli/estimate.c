@@ -69,13 +69,13 @@ static double room_beside(const cli *c)
 }
 
 /** What stands behind the bytes on the disk: the other end of their range. */
-static const char *with_factor_text(const frg_fe_size *s, char *text, size_t room)
+static const char *with_factor_text(const frg_fe_size *s, char *text, size_t size)
 {
     char bytes[32];
     if (s->spool_with_factor_bytes <= s->spool_bytes) {
         return " (--spool)";
     }
-    snprintf(text, room, ", or %s with a factor (--spool)",
+    snprintf(text, size, ", or %s with a factor (--spool)",
              bytes_text((double)s->spool_with_factor_bytes, bytes));
     return text;
 }

@@ -63,13 +63,13 @@ static void draw_alignment(void)
 typedef struct {
     frg_array x, y, linear, plan;
     bool fused, starts;
-} align_sides;
+} align_arrays;
 
-static align_sides sides_here(bool points)
+static align_arrays sides_here(bool points)
 {
     align_input *const in = &align_in;
-    align_sides s = {.linear = frg_matrix(in->linear, FRG_F64, SIDE_X, SIDE_Y, SIDE_Y),
-                     .plan = frg_matrix(in->plan, FRG_F64, SIDE_X, SIDE_Y, SIDE_Y)};
+    align_arrays s = {.linear = frg_matrix(in->linear, FRG_F64, SIDE_X, SIDE_Y, SIDE_Y),
+                      .plan = frg_matrix(in->plan, FRG_F64, SIDE_X, SIDE_Y, SIDE_Y)};
     if (points) {
         s.x = frg_matrix(in->points_x, FRG_F64, SIDE_X, SIDE_AXES, SIDE_AXES);
         s.y = frg_matrix(in->points_y, FRG_F32, SIDE_Y, SIDE_AXES, 1);
@@ -82,7 +82,7 @@ static align_sides sides_here(bool points)
 }
 
 /** The same arrays in memory of the caller's on its device. */
-static void move_sides(const caller *c, align_sides *s)
+static void move_sides(const caller *c, align_arrays *s)
 {
     frg_array *const all[] = {&s->x, &s->y, &s->linear, &s->plan};
     for (int q = 0; q < 4; q++) {
@@ -94,7 +94,7 @@ static void move_sides(const caller *c, align_sides *s)
     caller_wait(c);
 }
 
-static void free_sides(const caller *c, align_sides *s)
+static void free_sides(const caller *c, align_arrays *s)
 {
     caller_free(c, s->x.data);
     caller_free(c, s->y.data);
@@ -103,7 +103,7 @@ static void free_sides(const caller *c, align_sides *s)
 }
 
 static frg_status open_alignment(frg_gw **out, frg_context *ctx, frgi_gw_place where,
-                                 const align_sides *s, const frg_gw_opts *o)
+                                 const align_arrays *s, const frg_gw_opts *o)
 {
     frg_status status = frgi_gw_open(out, ctx, where, (frg_gw_side){.data = &s->x},
                                      (frg_gw_side){.data = &s->y}, s->fused ? &s->linear : NULL, o);
@@ -136,7 +136,7 @@ typedef struct {
     int64_t bytes_in, bytes_out;
 } align_outcome;
 
-static align_outcome run_alignment(frg_context *ctx, int group, const align_sides *sides,
+static align_outcome run_alignment(frg_context *ctx, int group, const align_arrays *sides,
                                    const frg_gw_opts *o)
 {
     align_outcome r = {.status = FRG_OK};
@@ -160,8 +160,8 @@ static align_outcome run_alignment(frg_context *ctx, int group, const align_side
 }
 
 /** The same plan from arrays on the device as from those of the host. */
-static void same_alignment(frg_context *ctx, int group, const align_sides *here,
-                           const align_sides *there, const frg_gw_opts *o, align_outcome *of)
+static void same_alignment(frg_context *ctx, int group, const align_arrays *here,
+                           const align_arrays *there, const frg_gw_opts *o, align_outcome *of)
 {
     static align_outcome want;
     want = run_alignment(ctx, group, here, o);
@@ -185,11 +185,11 @@ static void matrices_in_place(frg_context *ctx, const caller *c, int group, bool
 {
     enum { OF_A_POINT = sizeof(double) * (SIDE_X + SIDE_Y) };
     static align_outcome r;
-    align_sides here = sides_here(false), there = here;
+    align_arrays here = sides_here(false), there = here;
     move_sides(c, &there);
     frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
     same_alignment(ctx, group, &here, &there, &o, &r);
-    /* what a look at every row has seen, and the sums of the rows for their means */
+    /* what is seen of every row, and the sums of the rows for their means */
     CHECK_INT(r.opened.bytes_out, (SIDE_SEEN + 1) * OF_A_POINT);
     CHECK(r.bytes_in <= 8 * OF_A_POINT - ALL_DISTANCES_OF_BOTH);
     CHECK(r.bytes_out <= 20 * OF_A_POINT + ALL_DISTANCES_OF_BOTH);
@@ -219,7 +219,7 @@ static void points_in_place(frg_context *ctx, const caller *c)
 {
     static align_outcome r;
     static const frg_gw_distance kinds[] = {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_DISTANCE_PRECOMPUTED};
-    align_sides here = sides_here(true), there = here;
+    align_arrays here = sides_here(true), there = here;
     move_sides(c, &there);
     for (int q = 0; q < 2; q++) {
         frg_gw_opts o = few_steps(q ? FRG_GW_SAMPLED : FRG_GW_LANDMARK);
@@ -240,7 +240,7 @@ static void told_alike(frg_context *ctx, const caller *c, double x01, double x10
     align_in.x[SIDE_TALL * 1] = x10; /* columns one after the other: entry (0, 1) */
     align_in.x[1] = x01;
     for (int q = 0; q < 2; q++) {
-        align_sides s = sides_here(false);
+        align_arrays s = sides_here(false);
         frg_gw *gw = NULL;
         const frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
         s.x.shape[1] = columns;
@@ -269,7 +269,7 @@ static void refused_alignments(frg_context *ctx, const caller *c)
     told_alike(ctx, c, 1e30, 4, SIDE_X);
     told_alike(ctx, c, 4, 3, SIDE_X); /* a warning */
     told_alike(ctx, c, 4, 4, SIDE_X - 1);
-    align_sides s = sides_here(false);
+    align_arrays s = sides_here(false);
     frg_gw *gw = NULL;
     frg_gw_opts o = few_steps(FRG_GW_AUTO);
     const frgi_gw_place where = {.dev = frgi_device_of(ctx)};

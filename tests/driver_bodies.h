@@ -294,7 +294,7 @@ static void alignments_in_place(void)
 }
 
 /** Opening an alignment of the caller's distances whose k-th call fails; was there one? */
-static bool kth_call_of_opening_fails(const caller *c, const align_sides *s, int64_t k,
+static bool kth_call_of_opening_fails(const caller *c, const align_arrays *s, int64_t k,
                                       int64_t *refused)
 {
     frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
@@ -330,7 +330,7 @@ static void each_call_of_opening_fails(void)
     if (!with_driver() || !caller_open(&c, driven))
         return;
     draw_alignment();
-    align_sides s = sides_here(false);
+    align_arrays s = sides_here(false);
     s.fused = true;
     move_sides(&c, &s);
     do

@@ -20,6 +20,18 @@ static int needs(cli *c, int count, const char *usage)
                                                   c->arguments[0], count, c->n_arguments - 1);
 }
 
+static device_work work_of_alignment(const frg_gw_report *r)
+{
+    return (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
+                         r->device_bytes_out};
+}
+
+static device_work work_of_sinkhorn(const frg_sinkhorn_report *r)
+{
+    return (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
+                         r->device_bytes_out};
+}
+
 static const char *store_name(frg_gw_store store)
 {
     static const char *const names[] = {"auto", "f32", "u16", "u16r", "fly", "f64"};
@@ -225,8 +237,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "components_source", r->components_source);
     frg_json_integer(j, "components_target", r->components_target);
     frg_json_integer(j, "truncated_ages", r->truncated_ages);
-    device_work_json(j, (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
-                                      r->device_bytes_out});
+    device_work_json(j, work_of_alignment(r));
     host_steps_json(j, &r->host_steps);
     seconds_open(j);
     frg_json_number(j, "read", job->read);
@@ -312,9 +323,7 @@ static void align_text(frg_report *report, const cli *c, const void *state)
              r->outer_iterations, r->coarse_iterations, r->inner_iterations, r->epsilon_end);
     frg_report_fact(report, "Iterations", text);
     frg_report_fact(report, "Ended", frg_gw_reason_name(r->reason));
-    device_work_fact(report, NULL,
-                     (device_work){r->device_launches, r->device_waits, r->device_bytes_in,
-                                   r->device_bytes_out});
+    device_work_fact(report, NULL, work_of_alignment(r));
     snprintf(text, sizeof text, "%s; distances %s, polish %s",
              seconds_text(median_of(job->totals, job->n_totals), a),
              seconds_text(r->graph_seconds + r->distances_seconds, b), "included");
@@ -493,9 +502,7 @@ static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
     snprintf(text, sizeof text, "%s and %s", short_text(p.source_error, 2, a),
              short_text(p.target_error, 2, b));
     frg_report_fact(t, "Errors of the marginals", text);
-    device_work_fact(
-        t, NULL,
-        (device_work){r.device_launches, r.device_waits, r.device_bytes_in, r.device_bytes_out});
+    device_work_fact(t, NULL, work_of_sinkhorn(&r));
     frg_report_fact(t, "Time", seconds_text(median_of(job->totals, job->n_totals), a));
     frg_report_fact(t, "Result",
                     forced        ? "as many passes as asked for"
@@ -534,8 +541,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     frg_json_close_object(j);
     frg_json_string(j, "cost_store", store_name(r.cost_store));
     frg_json_number(j, "bytes_read", r.bytes_read);
-    device_work_json(
-        j, (device_work){r.device_launches, r.device_waits, r.device_bytes_in, r.device_bytes_out});
+    device_work_json(j, work_of_sinkhorn(&r));
     repeats_json(j, c, job->totals, job->n_totals);
     json_foot(j, c);
 }

@@ -168,8 +168,8 @@ typedef struct {
                                has left, or more */
     double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct
                                without slopes */
-    int block;              /* columns carried together at most, 1 .. 32; 0: 8, or on a device 16
-                               or what pays there */
+    int block;              /* columns carried together at most, 1 .. 32 (8 on the host and 16 on a
+                               device are the most); 0: 8, on a device 4, 8 or 16 by size */
     size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the
                                machine's; a method direct or precond ac that needs more is
                                E_TOO_BIG */
@@ -388,9 +388,9 @@ typedef enum {
 } frg_weights_kind;
 
 /** Where a fit keeps demeaned columns while it runs, and finds those of an earlier run of the same
- *  fit: y first, then the regressors, n rows each.  A column's bits do not depend on the others, so
- *  that a run that was stopped and one that was not end with the same bits.  A negative status of a
- *  call ends the fit with it. */
+ *  fit: y first, then the regressors, n rows each.  A column's bits do not depend on the others (on
+ *  a device: on how many lie side by side, which `block` decides), so that a run that was stopped
+ *  and one that was not end with the same bits.  A negative status of a call ends the fit. */
 typedef struct {
     int64_t block; /* columns demeaned between two calls of save; 0: 8 */
     /** Fills the first *done < p columns and their reports; *worst is the worst status of

@@ -451,7 +451,7 @@ void frgi_pass_begins(frg_context *ctx, const char *solver, const char *phase, i
     p->solver = solver;
     p->phase = phase;
     p->total = bytes;
-    p->told = frgi_seconds();
+    p->reported = frgi_seconds();
     atomic_store_explicit(&p->done, 0, memory_order_relaxed);
 }
 
@@ -463,10 +463,10 @@ void frgi_pass_did(frg_context *ctx, int64_t bytes)
     }
     frgi_pass *const p = &ctx->pass;
     const int64_t done = atomic_fetch_add_explicit(&p->done, bytes, memory_order_relaxed) + bytes;
-    if (omp_get_thread_num() != 0 || done > p->total || frgi_seconds() - p->told < interval) {
+    if (omp_get_thread_num() != 0 || done > p->total || frgi_seconds() - p->reported < interval) {
         return;
     }
-    p->told = frgi_seconds();
+    p->reported = frgi_seconds();
     const frg_progress now = {.solver = p->solver,
                               .phase = p->phase,
                               .done = done,

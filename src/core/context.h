@@ -37,13 +37,13 @@ typedef struct {
 /** Blocks beyond the memory limit, of spool.c alone. */
 typedef struct frgi_spool frgi_spool;
 
-/** A pass along rows that is told of while it goes. */
+/** A pass along rows, whose progress is reported while it goes. */
 typedef struct {
     const char *solver, *phase;
     int64_t total;
     _Atomic(int64_t) done;
-    double told;      /* when, last */
-    atomic_int asked; /* who was told has asked the run to stop */
+    double reported;  /* when, last */
+    atomic_int asked; /* the callback has asked the run to stop */
 } frgi_pass;
 
 /** Blocks of memory, of memory.c alone. */

@@ -261,11 +261,11 @@ double frgi_seconds(void); /* monotonic */
 /** The heartbeat of a solver: reports progress, polls the interrupt flag and the time limit.
  *  Returns FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT. */
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p);
-/** A pass along `bytes` of rows begins, which is told of as `phase` of `solver` while it goes, each
- *  tenth of a second.  Who is told and asks to stop is heard by frgi_stopped. */
+/** A pass along `bytes` of rows begins; its progress is reported as `phase` of `solver`, each
+ *  tenth of a second.  A callback that asks to stop is heard by frgi_stopped. */
 void frgi_pass_begins(frg_context *ctx, const char *solver, const char *phase, int64_t bytes);
-/** So many bytes more are done, by any thread of the pass; ctx NULL: nothing is told.  What is
- *  beyond its bytes is of another pass, which nobody tells of. */
+/** So many bytes more are done, by any thread of the pass; ctx NULL: nothing is reported.  What
+ *  is beyond its bytes is of another pass, which is not reported. */
 void frgi_pass_did(frg_context *ctx, int64_t bytes);
 /** Threads for a pass over n rows: one where waking the others costs more than the pass. */
 static inline int frgi_pass_threads(const frg_context *ctx, int64_t n)

@@ -57,17 +57,17 @@ void frgi_host_steps_end(frg_context *ctx, frgi_host_steps *outer)
     ctx->host_steps = outer;
 }
 
-void frgi_host_steps_mark(frgi_host_steps *s)
+void frgi_host_steps_keep(frgi_host_steps *s)
 {
     for (int q = 0; q < FRGI_HOST_STEPS; q++) {
-        s->marked[q] = atomic_load_explicit(&s->calls[q], memory_order_relaxed);
+        s->kept[q] = atomic_load_explicit(&s->calls[q], memory_order_relaxed);
     }
 }
 
 void frgi_host_steps_rewind(frgi_host_steps *s)
 {
     for (int q = 0; q < FRGI_HOST_STEPS; q++) {
-        atomic_store_explicit(&s->calls[q], s->marked[q], memory_order_relaxed);
+        atomic_store_explicit(&s->calls[q], s->kept[q], memory_order_relaxed);
     }
 }
 

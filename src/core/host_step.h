@@ -41,8 +41,8 @@ typedef struct frgi_host_steps {
     frgi_beside beside;
     atomic_int open; /* steps that are made of others, and under way */
     atomic_llong calls[FRGI_HOST_STEPS];
-    int64_t marked[FRGI_HOST_STEPS]; /* of them, those that every run begins with */
-    frg_host_steps list;             /* for a report: those with calls, as of the last end */
+    int64_t kept[FRGI_HOST_STEPS]; /* of them, those that every run begins with */
+    frg_host_steps list;           /* for a report: those with calls, as of the last end */
 } frgi_host_steps;
 
 /** The runs from now on are those of this plan, until the end with what this returns.  Runs may be
@@ -50,7 +50,7 @@ typedef struct frgi_host_steps {
 frgi_host_steps *frgi_host_steps_begin(frg_context *ctx, frgi_host_steps *own);
 void frgi_host_steps_end(frg_context *ctx, frgi_host_steps *outer);
 /** The calls so far are those of making the plan, which the report of every run counts, too. */
-void frgi_host_steps_mark(frgi_host_steps *s);
+void frgi_host_steps_keep(frgi_host_steps *s);
 /** A run begins with these alone. */
 void frgi_host_steps_rewind(frgi_host_steps *s);
 

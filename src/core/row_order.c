@@ -83,7 +83,7 @@ static int64_t stretch_end(const frgi_row_order *o, int64_t begin)
     return begin + STRETCH < o->n ? begin + STRETCH : o->n;
 }
 
-/** Between stretches pages go, `bytes` are told of, and where `stops` the run may have been
+/** Between stretches pages go, `bytes` are reported, and where `stops` the run may have been
  *  stopped. */
 static frg_status look(frg_context *ctx, int64_t bytes, bool stops)
 {

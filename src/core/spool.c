@@ -527,7 +527,7 @@ static frg_status written_to(frg_context *ctx, const char *path)
 }
 
 /** The block at `to` <- the file, within the kernel: where the file system shares extents nothing
- *  is written.  FRG_INTERRUPTED, FRG_TIME_LIMIT: it has a part. */
+ *  is written.  FRG_INTERRUPTED, FRG_TIME_LIMIT: the block is incomplete. */
 static frg_status copy_file(frg_context *ctx, frgi_spool_place to, int handle, const char *path,
                             size_t bytes)
 {
@@ -539,8 +539,11 @@ static frg_status copy_file(frg_context *ctx, frgi_spool_place to, int handle, c
         ssize_t done = copy_file_range(handle, &at, to.fd, NULL, piece, 0);
         done = done < 0 ? sendfile(to.fd, handle, &at, piece) : done; /* of other file systems */
         if (done < 0 && errno != EINTR) {
+            if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
+                return no_place(ctx, errno, bytes, path);
+            }
             frgi_at(ctx, "%s", path);
-            FAIL(ctx, E_READ, "reading '%s' failed: %s", path, strerror(errno));
+            FAIL(ctx, E_READ, "copying '%s' into the spool failed: %s", path, strerror(errno));
         }
         if (done == 0) {
             return written_to(ctx, path);

@@ -188,17 +188,20 @@ frgi_device_counts *frgi_device_counted(frgi_device *dev)
     return &dev->counted;
 }
 
-frgi_device_counts frgi_device_since(frgi_device *dev, frgi_device_counts before)
+frgi_device_counts frgi_device_counts_now(const frgi_device *dev)
 {
-    if (!dev) {
-        return (frgi_device_counts){0};
-    }
-    const frgi_device_counts *const now = &dev->counted;
-    return (frgi_device_counts){.launches = now->launches - before.launches,
-                                .waits = now->waits - before.waits,
-                                .copies = now->copies - before.copies,
-                                .bytes_in = now->bytes_in - before.bytes_in,
-                                .bytes_out = now->bytes_out - before.bytes_out};
+    return dev ? dev->counted : (frgi_device_counts){0};
+}
+
+void frgi_device_counts_since(const frgi_device *dev, frgi_device_counts before,
+                              frgi_device_counts *total)
+{
+    const frgi_device_counts now = frgi_device_counts_now(dev);
+    total->launches += now.launches - before.launches;
+    total->waits += now.waits - before.waits;
+    total->copies += now.copies - before.copies;
+    total->bytes_in += now.bytes_in - before.bytes_in;
+    total->bytes_out += now.bytes_out - before.bytes_out;
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */

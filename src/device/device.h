@@ -204,19 +204,27 @@ typedef struct {
     int64_t bytes_in, bytes_out; /* host to device, device to host */
 } frgi_device_counts;
 
+/** frgi_array_check of an array that may lie on a device, where dev is not NULL: which one that is,
+ *  frgi_device_adopt checks. */
+FRG_MUST_USE frg_status frgi_device_array_check(const frgi_device *dev, frg_context *ctx,
+                                                const frg_array *a, const char *what, int ndim,
+                                                unsigned types);
 /** The device that the context was made for; NULL: the cpu. */
 frgi_device *frgi_device_of(const frg_context *ctx);
 /** One more of any kind, beside the context's; FRG_CPU is the machine `host`. */
 FRG_MUST_USE frg_status frgi_device_open(frgi_device **out, frg_context *ctx, frg_device which);
 void frgi_device_close(frgi_device **dev);
 const frgi_device_properties *frgi_device_is(const frgi_device *dev);
-/** What host_step.h is told of a plan there, or of one on the host (NULL). */
+/** What host_step.h has to know of a plan there, or of one on the host (NULL). */
 frgi_beside frgi_device_beside(const frgi_device *dev);
 /** "opencl:0" */
 const char *frgi_device_name(const frgi_device *dev);
 frgi_device_counts *frgi_device_counted(frgi_device *dev);
-/** What it has counted since `before`; nothing where dev is NULL. */
-frgi_device_counts frgi_device_since(frgi_device *dev, frgi_device_counts before);
+/** What it has counted so far; zeros where dev is NULL. */
+frgi_device_counts frgi_device_counts_now(const frgi_device *dev);
+/** Adds to *total what it has counted since `before`. */
+void frgi_device_counts_since(const frgi_device *dev, frgi_device_counts before,
+                              frgi_device_counts *total);
 
 /** E_PRECISION where the type needs double and the device has none.  The second load of the same
  *  texts gives the first's program. */

@@ -1,14 +1,21 @@
 /* device_arrays.c - vectors of the caller's on a device to host memory and back. */
 #include "device/device.h"
 
+frg_status frgi_device_array_check(const frgi_device *dev, frg_context *ctx, const frg_array *a,
+                                   const char *what, int ndim, unsigned types)
+{
+    frg_array view = *a;
+    if (dev) {
+        view.device = (frg_device){FRG_CPU, 0};
+    }
+    return frgi_array_check(ctx, &view, what, ndim, types);
+}
+
 /** Is it a vector of n elements that can be had? */
 static frg_status check(frg_context *ctx, const frg_array *a, const char *what, int64_t n)
 {
-    frg_array view = *a;
-    if (frgi_device_of(ctx)) {
-        view.device = (frg_device){FRG_CPU, 0}; /* which device it is, that one looks at */
-    }
-    TRY(frgi_array_check(ctx, &view, what, 1, 1u << FRG_F32 | 1u << FRG_F64));
+    TRY(frgi_device_array_check(frgi_device_of(ctx), ctx, a, what, 1,
+                                1u << FRG_F32 | 1u << FRG_F64));
     if (a->shape[0] != n) {
         FAIL(ctx, E_SHAPE, "%s has %lld values, %lld are needed", what, (long long)a->shape[0],
              (long long)n);
@@ -18,23 +25,6 @@ static frg_status check(frg_context *ctx, const frg_array *a, const char *what, 
              (long long)a->stride[0]);
     }
     return FRG_OK;
-}
-
-static double host_element(const frg_array *a, int64_t i)
-{
-    const char *const at = frgi_array_base(a) + i * a->stride[0] * (int64_t)frg_sizeof(a->dtype);
-    return a->dtype == FRG_F64 ? *(const double *)(const void *)at
-                               : (double)*(const float *)(const void *)at;
-}
-
-static void put_host_element(const frg_array *a, int64_t i, double x)
-{
-    char *const at = frgi_array_base(a) + i * a->stride[0] * (int64_t)frg_sizeof(a->dtype);
-    if (a->dtype == FRG_F64) {
-        *(double *)(void *)at = x;
-    } else {
-        *(float *)(void *)at = (float)x;
-    }
 }
 
 /** All elements between the adopted vector and `here`, contiguous. */
@@ -54,14 +44,14 @@ static frg_status transfer(frg_context *ctx, const frg_array *a, const char *wha
     return status;
 }
 
-/** *host <- the vector itself, or of one on a device a contiguous one of *room. */
-static frg_status open_host(frg_context *ctx, const frg_array *a, frg_array *host, char **room)
+/** *host <- the vector itself, or of one on a device a contiguous one of *packed. */
+static frg_status open_host(frg_context *ctx, const frg_array *a, frg_array *host, char **packed)
 {
     *host = *a;
-    *room = NULL;
+    *packed = NULL;
     if (a->device.kind != FRG_CPU) {
-        TRY(NEW(ctx, room, (size_t)a->shape[0] * frg_sizeof(a->dtype), "a vector of a device"));
-        *host = frg_vector(*room, a->dtype, a->shape[0]);
+        TRY(NEW(ctx, packed, (size_t)a->shape[0] * frg_sizeof(a->dtype), "a vector of a device"));
+        *host = frg_vector(*packed, a->dtype, a->shape[0]);
     }
     return FRG_OK;
 }
@@ -70,14 +60,14 @@ frg_status frgi_vector_get(frg_context *ctx, const frg_array *from, const char *
                            double *to)
 {
     frg_array host;
-    char *room;
+    char *packed;
     TRY(check(ctx, from, what, n));
-    TRY(open_host(ctx, from, &host, &room));
-    const frg_status status = room ? transfer(ctx, from, what, room, false) : FRG_OK;
+    TRY(open_host(ctx, from, &host, &packed));
+    const frg_status status = packed ? transfer(ctx, from, what, packed, false) : FRG_OK;
     for (int64_t i = 0; i < n && status >= 0; i++) {
-        to[i] = host_element(&host, i);
+        to[i] = frgi_array_get(&host, i, 0);
     }
-    DROP(ctx, &room);
+    DROP(ctx, &packed);
     return status;
 }
 
@@ -85,14 +75,14 @@ frg_status frgi_vector_put(frg_context *ctx, const frg_array *to, const char *wh
                            const double *from)
 {
     frg_array host;
-    char *room;
+    char *packed;
     TRY(check(ctx, to, what, n));
-    TRY(open_host(ctx, to, &host, &room));
+    TRY(open_host(ctx, to, &host, &packed));
     for (int64_t i = 0; i < n; i++) {
-        put_host_element(&host, i, from[i]);
+        frgi_array_put(&host, i, 0, from[i]);
     }
-    const frg_status status = room ? transfer(ctx, to, what, room, true) : FRG_OK;
-    DROP(ctx, &room);
+    const frg_status status = packed ? transfer(ctx, to, what, packed, true) : FRG_OK;
+    DROP(ctx, &packed);
     return status;
 }
 

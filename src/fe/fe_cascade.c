@@ -376,8 +376,8 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
     return frgi_fe_solvers_cg(&c->all, ctx, next, w, c->all.opts.max_iter, target, column);
 }
 
-/** The same for a block of more lanes than the host's solvers have: these take so many of its
- *  columns at a time, behind which the last have none. */
+/** The same for a block of a number of lanes that the host's solvers do not have: these take so
+ *  many of its columns as they have at a time, behind which the last have none. */
 static frg_status escalate_block(fe_cascade *c, frg_context *ctx, const fe_block_work *w,
                                  const fe_block_work *work, fe_cascade_start start,
                                  const fe_cg_target *target, fe_cg_column *column)

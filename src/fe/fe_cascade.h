@@ -68,7 +68,7 @@ typedef enum {
 } fe_cascade_start;
 
 /** Solves S a = w->cg.r into w->answer.  `work` is the work memory by lanes: of one column, for the
- *  probe (it may be w), and of the host's lanes for a block that has more.  column[k].escalated
+ *  probe (it may be w), and of the host's lanes for a block of another number.  column[k].escalated
  *  tells whether column k went beyond the rows.  Returns FRG_OK, the heartbeat's status (w->answer
  *  is then the iterate), or a failure to build a solver. */
 FRG_MUST_USE frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx,

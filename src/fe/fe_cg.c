@@ -298,8 +298,8 @@ static cg cg_of(const fe_cg_call *c)
 {
     const frgi_isa isa = frgi_context_isa(c->ctx);
     return (cg){c->s,
-                frgi_fe_reduced_ops(isa, c->f32, fe_lane_kind(c->lanes)),
-                frgi_fe_reduced_ops(isa, 0, fe_lane_kind(c->lanes)),
+                frgi_fe_reduced_ops(isa, c->f32, c->lanes),
+                frgi_fe_reduced_ops(isa, 0, c->lanes),
                 c->w,
                 c->lanes,
                 frg_threads(c->ctx),
@@ -510,11 +510,11 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_cg_
 DECLARE_LEVELS(fe_reduced_ops[2][FE_LANE_KINDS], frgi_fe_reduced_table);
 #pragma GCC visibility pop
 
-const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int kind)
+const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int lanes)
 {
     static const fe_reduced_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] =
         EACH_LEVEL(frgi_fe_reduced_table);
-    return &tables[isa][f32][kind];
+    return &tables[isa][f32][__builtin_ctz((unsigned)lanes)];
 }
 
 /** Has every eliminated level of a window few rows? */

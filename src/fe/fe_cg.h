@@ -93,8 +93,8 @@ typedef struct {
                       const double *r, void *p);
 } fe_reduced_ops;
 
-/** The table for a type of the search direction (0: f64, 1: f32) and lanes 1 << kind. */
-const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int kind);
+/** The table for a type of the search direction (0: f64, 1: f32) and 1, 2, 4 or 8 lanes. */
+const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int lanes);
 /** y <- S p through the rows, over all chunks; low: by apply_low. */
 void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w, int threads,
                    int lanes, bool low, const void *p, double *y);

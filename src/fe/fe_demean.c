@@ -836,7 +836,7 @@ static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole
     const double began = frgi_seconds();
     frg_info summary = {.objective = (double)NAN, .setup_seconds = d->setup_seconds};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
-    const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(d->dev);
     frgi_host_steps *const outer = frgi_host_steps_begin(d->ctx, &d->host_steps);
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));
@@ -873,7 +873,7 @@ done:
     if (r.there) {
         frgi_fe_device_columns_drop(r.there);
     }
-    frgi_fe_demean_count(d, before);
+    frgi_device_counts_since(d->dev, before, &d->counted);
     frgi_host_steps_end(d->ctx, outer);
     summary.status = status;
     summary.device_name =

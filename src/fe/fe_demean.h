@@ -18,6 +18,11 @@ FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx,
                                             fe_device_place where, frg_array codes,
                                             const frg_array *weights, const fe_slopes_asked *asked,
                                             const frg_demean_opts *o);
+/** frg_demean_create as a part of a run that has begun already. */
+FRG_MUST_USE frg_status frgi_fe_demean_within(frg_demean **out, frg_context *ctx, frg_array codes,
+                                              const frg_array *weights,
+                                              const fe_slopes_asked *asked,
+                                              const frg_demean_opts *o);
 
 /** frg_demean_create of codes (n x q, factor behind factor) that stay as they are as long as the
  *  plan, with FE_ROWS_AHEAD numbers behind them that can be read: it may read them where they
@@ -31,6 +36,9 @@ FRG_MUST_USE frg_status frgi_fe_demean_lent(frg_demean **out, frg_context *ctx, 
  *  on. */
 frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
                               frg_demean_column columns[], frg_info *info);
+
+/** frg_demean_get_rank as a part of a run that has begun already. */
+FRG_MUST_USE frg_status frgi_fe_demean_rank(frg_demean *d, frg_demean_rank *out);
 
 /** Was the last run stopped while columns on the disk were brought into another order?  Those that
  *  it had not done are as they came, with audits that are NaN. */

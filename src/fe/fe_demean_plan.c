@@ -98,15 +98,6 @@ void frgi_fe_say_raised(frg_context *ctx, double tol, double raised, const char 
     }
 }
 
-void frgi_fe_demean_count(frg_demean *d, frgi_device_counts before)
-{
-    const frgi_device_counts since = frgi_device_since(d->dev, before);
-    d->counted.launches += since.launches;
-    d->counted.waits += since.waits;
-    d->counted.bytes_in += since.bytes_in;
-    d->counted.bytes_out += since.bytes_out;
-}
-
 void frgi_fe_take_tol(frg_demean *d, double tol)
 {
     const bool raised = d->opts.dtype == FRG_FE_F32 && tol < TOL_F32;
@@ -138,6 +129,9 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
                              const frg_array *weights, const frg_slope *slopes, int n_slopes,
                              uint64_t no_intercept, const frg_demean_opts *o)
 {
+    if (ctx) {
+        frgi_run_begins(ctx);
+    }
     return frgi_fe_demean_create(out, ctx, codes, weights, slopes, n_slopes, no_intercept, o,
                                  &frgi_fe_host_steps);
 }
@@ -353,9 +347,9 @@ static frg_status open_plan(frg_demean **out, frg_context *ctx, fe_device_place 
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
     d->host_steps.beside = frgi_device_beside(where.dev);
     frgi_host_steps *const outer = frgi_host_steps_begin(ctx, &d->host_steps);
-    const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(d->dev);
     const frg_status status = make_plan(d, where, &r);
-    frgi_fe_demean_count(d, before);
+    frgi_device_counts_since(d->dev, before, &d->counted);
     frgi_host_steps_end(ctx, outer);
     drop_rows(&r, ctx);
     if (status < 0) {
@@ -392,11 +386,20 @@ frg_status frg_demean_create_kept(frg_demean **out, frg_context *ctx, frg_array 
     if (!out || !ctx) {
         return FRG_BAD_ARG;
     }
+    frgi_run_begins(ctx);
     const fe_device_place where = {frgi_device_of(ctx), 0, &frgi_fe_host_steps};
     const fe_slopes_asked asked = {slopes, n_slopes, no_intercept};
     plan_rows r = rows_of(codes, weights, &asked, false);
     r.files = files && files->order ? files : NULL;
     return open_plan(out, ctx, where, r, o);
+}
+
+frg_status frgi_fe_demean_within(frg_demean **out, frg_context *ctx, frg_array codes,
+                                 const frg_array *weights, const fe_slopes_asked *asked,
+                                 const frg_demean_opts *o)
+{
+    const fe_device_place where = {frgi_device_of(ctx), 0, &frgi_fe_host_steps};
+    return open_plan(out, ctx, where, rows_of(codes, weights, asked, false), o);
 }
 
 frg_status frgi_fe_demean_lent(frg_demean **out, frg_context *ctx, frg_array codes,
@@ -463,9 +466,9 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
     frgi_host_steps *const outer = frgi_host_steps_begin(d->ctx, &d->host_steps);
     frgi_host_step(d->ctx, FRGI_HOST_ROWS);
     frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
-    const frgi_device_counts before = frgi_device_since(d->dev, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(d->dev);
     const frg_status status = frgi_fe_cascade_reweight_device(d->cascade);
-    frgi_fe_demean_count(d, before);
+    frgi_device_counts_since(d->dev, before, &d->counted);
     frgi_host_steps_end(d->ctx, outer);
     return status;
 }
@@ -780,6 +783,12 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
     if (!d || !out) {
         return FRG_BAD_ARG;
     }
+    frgi_run_begins(d->ctx);
+    return frgi_fe_demean_rank(d, out);
+}
+
+frg_status frgi_fe_demean_rank(frg_demean *d, frg_demean_rank *out)
+{
     const frg_fe_dof asked = d->opts.dof;
     frg_demean_rank r = {.exact = d->rows.n_factors <= 2 && asked != FRG_DOF_NAIVE};
     frg_status status = frgi_fe_components(&d->rows, d->ctx, 0, -1, &r.components);

@@ -65,8 +65,6 @@ FRG_MUST_USE frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx
                                               int n_slopes, uint64_t no_intercept,
                                               const frg_demean_opts *o,
                                               const struct fe_steps *steps);
-/** Adds what the plan's device has counted since `before`. */
-void frgi_fe_demean_count(frg_demean *d, frgi_device_counts before);
 /** Warns, once a context, that `tol` was raised to `raised`, what `what` can reach. */
 void frgi_fe_say_raised(frg_context *ctx, double tol, double raised, const char *what);
 /** The plan's tolerance becomes tol, or what float32 can reach where its dtype is that. */

@@ -529,20 +529,21 @@ failed:
 enum { NEAR_BYTES = 32 << 20 /* of p: of the 40 MB of an A100, the 50 of an H100 */ };
 static const struct {
     int lanes, most; /* bytes of a column of p */
-} widths[] = {{16, NEAR_BYTES / 16}, {8, NEAR_BYTES / 8}, {4, NEAR_BYTES / 4}, {16, INT32_MAX}};
-static_assert(FE_MAX_LANES == 16, "the widest block");
+} widths[] = {{FE_MAX_LANES, NEAR_BYTES / FE_MAX_LANES},
+              {FE_HOST_LANES, NEAR_BYTES / FE_HOST_LANES},
+              {4, NEAR_BYTES / 4}};
 
 /** More than the host's only where x and z of the passes, which lie in one block of memory, fit. */
 static int lanes_of(const frgi_device *dev, const fe_rows *g, int64_t unknowns, size_t real)
 {
     const double column = (double)unknowns * (double)real;
     const double both = 2 * sizeof(double) * (double)g->n * FE_MAX_LANES;
-    size_t i = 0;
-    while (column > widths[i].most && widths[i].most < INT32_MAX) {
-        i++;
-    }
     const bool fits = both <= (double)frgi_device_is(dev)->largest;
-    return widths[i].lanes > FE_HOST_LANES && !fits ? FE_HOST_LANES : widths[i].lanes;
+    int lanes = FE_MAX_LANES;
+    for (size_t i = sizeof widths / sizeof *widths; i-- > 0;) {
+        lanes = column <= widths[i].most ? widths[i].lanes : lanes;
+    }
+    return lanes > FE_HOST_LANES && !fits ? FE_HOST_LANES : lanes;
 }
 
 static size_t size_of(const frgi_device *dev, frg_fe_dtype dtype)

@@ -48,7 +48,7 @@ void frgi_fe_device_destroy(fe_device *d);
 bool frgi_fe_device_in_float(const fe_device *d);
 /** Columns that it takes side by side, at most. */
 int frgi_fe_device_lanes(const fe_device *d);
-/** The same of a plan that is not made, whose rows have n, n_reduced and n_remaining. */
+/** The same of a plan that is not made, whose rows have n and n_reduced. */
 int frgi_fe_device_lanes_of(const frgi_device *dev, const fe_rows *g, frg_fe_dtype dtype);
 /** The device's name. */
 const char *frgi_fe_device_place(const fe_device *d);

@@ -8,12 +8,12 @@
 
 /* ---- rows, and S ----------------------------------------------------------------------------- */
 
-/** The work of a pass along so many columns, which is told of. */
-static fe_row_work told(const fe_rows *g, frg_context *ctx, const fe_row_work *w, const char *phase,
-                        int lanes)
+/** The work of a pass along so many columns, which begins and reports its progress. */
+static fe_row_work begin_pass(const fe_rows *g, frg_context *ctx, const fe_row_work *w,
+                              const char *phase, int lanes)
 {
     fe_row_work own = *w;
-    own.tells = ctx;
+    own.progress = ctx;
     frgi_pass_begins(ctx, "fe", phase, g->n * lanes * (int64_t)sizeof(double));
     return own;
 }
@@ -21,9 +21,9 @@ static fe_row_work told(const fe_rows *g, frg_context *ctx, const fe_row_work *w
 static frg_status rhs(const fe_rows *g, frg_context *ctx, int f32, int lanes, const fe_row_work *w,
                       const fe_block *x, double *b, fe_moments *total)
 {
-    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, lanes);
     frgi_host_step(ctx, FRGI_HOST_PASSES);
-    const fe_row_work own = told(g, ctx, w, "right-hand sides", lanes);
+    const fe_row_work own = begin_pass(g, ctx, w, "right-hand sides", lanes);
     frgi_fe_rhs(g, ops, &own, frg_threads(ctx), lanes, x, b, total);
     return FRG_OK;
 }
@@ -32,9 +32,9 @@ static frg_status residual(const fe_rows *g, frg_context *ctx, int f32, int lane
                            const fe_row_work *w, const fe_block *x, const fe_block *out,
                            const double *a, double *s, double *elim_effect, fe_elim_audit *total)
 {
-    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    const fe_row_ops *const ops = frgi_fe_row_ops(frgi_context_isa(ctx), f32, lanes);
     frgi_host_step(ctx, FRGI_HOST_PASSES);
-    const fe_row_work own = told(g, ctx, w, "residuals", lanes);
+    const fe_row_work own = begin_pass(g, ctx, w, "residuals", lanes);
     frgi_fe_residual(g, ops, &own, frg_threads(ctx), lanes, x, out, a, s, elim_effect, total);
     return FRG_OK;
 }
@@ -42,8 +42,7 @@ static frg_status residual(const fe_rows *g, frg_context *ctx, int f32, int lane
 static frg_status apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32,
                         int lanes, const fe_row_work *w, bool low, const void *p, double *y)
 {
-    const fe_reduced_ops *const ops =
-        frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    const fe_reduced_ops *const ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, lanes);
     const int threads = frg_threads(ctx);
     frgi_not_beside_device(ctx, "a product through the rows");
     if (b) {
@@ -58,8 +57,7 @@ static frg_status apply(const fe_rows *g, const fe_bordered *b, frg_context *ctx
 static frg_status multiply(const fe_schur *s, frg_context *ctx, int f32, int lanes, const void *p,
                            double *y)
 {
-    const fe_reduced_ops *const ops =
-        frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, fe_lane_kind(lanes));
+    const fe_reduced_ops *const ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), f32, lanes);
     enum { ROWS = 512 };
     const int64_t pieces = (s->n + ROWS - 1) / ROWS;
 #pragma omp parallel for num_threads(frg_threads(ctx))                                             \
@@ -171,8 +169,10 @@ static frg_status scale(int64_t n, int lanes, const double *factor, double *v)
 
 static frg_status times_diagonal(int64_t n, int lanes, const double *d, const double *s, double *z)
 {
-    for (int64_t j = 0; j < n * lanes; j++) {
-        z[j] = s[j] * d[j / lanes];
+    for (int64_t l = 0; l < n; l++) {
+        for (int k = 0; k < lanes; k++) {
+            z[l * lanes + k] = s[l * lanes + k] * d[l];
+        }
     }
     return FRG_OK;
 }

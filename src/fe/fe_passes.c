@@ -13,18 +13,17 @@
 DECLARE_LEVELS(fe_row_ops[2][FE_LANE_KINDS], frgi_fe_row_table);
 #pragma GCC visibility pop
 
-const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)
+const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int lanes)
 {
     static const fe_row_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] =
         EACH_LEVEL(frgi_fe_row_table);
-    return &tables[isa][f32][kind];
+    return &tables[isa][f32][__builtin_ctz((unsigned)lanes)];
 }
 
 int frgi_fe_host_lanes(frgi_isa isa, int columns)
 {
     int lanes = 1;
-    while (lanes < columns && lanes < FE_HOST_LANES &&
-           frgi_fe_row_ops(isa, 0, fe_lane_kind(2 * lanes))->rhs) {
+    while (lanes < columns && lanes < FE_HOST_LANES && frgi_fe_row_ops(isa, 0, 2 * lanes)->rhs) {
         lanes *= 2;
     }
     return lanes;
@@ -36,10 +35,10 @@ void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_
         TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_reduced, (size_t)lanes * 2));
     w->moments = TAKE(a, fe_moments, g->n_chunks);
     w->audit = TAKE(a, fe_elim_audit, g->n_chunks);
-    w->tells = NULL;
+    w->progress = NULL;
 }
 
-/** A chunk goes by stretches, whose sums go on from each other: after each the pass is told of. */
+/** A chunk goes by stretches, whose sums go on from each other; after each progress is reported. */
 typedef struct {
     fe_rows rows; /* whose chunk 0 is the stretch */
     int64_t elim[2], count;
@@ -72,7 +71,7 @@ static bool take_stretch(stretch *s, const fe_rows *g, int k, int64_t p)
 static void did_stretch(const stretch *s, const fe_row_work *w, int lanes)
 {
     const int64_t rows = rows_between(&s->rows, s->elim);
-    frgi_pass_did(w->tells, rows * lanes * (int64_t)sizeof(double));
+    frgi_pass_did(w->progress, rows * lanes * (int64_t)sizeof(double));
 }
 
 void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,

@@ -310,17 +310,21 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
     return FRG_OK;
 }
 
-/** Refuses column k of a block on the device, where a value is what refuses it. */
-static frg_status refuse_there(fe_row_lsmr *f, frg_context *ctx, const fe_device_block *b, int k,
-                               int64_t n)
+/** Column k of a block on the device, whose sum of squares overflows or is none: *max_abs <- its
+ *  largest |value|, where no value is refused. */
+static frg_status study_values(fe_row_lsmr *f, frg_context *ctx, const fe_device_block *b, int k,
+                               int64_t n, double *max_abs)
 {
     double *x;
     TRY(NEW(ctx, &x, n, "a column from a device"));
     frg_status status = frgi_fe_device_column(f->device, b, k, x);
+    *max_abs = 0;
     for (int64_t i = 0; i < n && status >= 0; i++) {
-        if (!(fabs(x[i]) <= FE_LARGEST)) {
+        const double v = fabs(x[i]);
+        if (!(v <= FE_LARGEST)) {
             status = frgi_fe_refuse_value(ctx, i, b->first + k, x[i]);
         }
+        *max_abs = v > *max_abs ? v : *max_abs;
     }
     DROP(ctx, &x);
     return status;
@@ -340,7 +344,7 @@ static frg_status study_there(fe_row_lsmr *f, frg_context *ctx, const frg_array 
         TRY(frgi_fe_row_lsmr_largest(f, in, first, k, most));
         for (int64_t c = 0; c < k; c++) {
             if (!(most[c] <= FE_LARGEST)) {
-                return refuse_there(f, ctx, &b, (int)c, n);
+                TRY(study_values(f, ctx, &b, (int)c, n, &most[c]));
             }
             f->state[first + c] = column_of(in, most[c]);
         }

@@ -94,12 +94,6 @@ static inline int fe_remaining_place(const fe_rows *g, int q)
     return q == g->elim_factor ? -1 : q < g->elim_factor ? q : q - 1;
 }
 
-/** The kind of so many lanes in the host's tables. */
-static inline int fe_lane_kind(int lanes)
-{
-    return lanes < 4 ? lanes - 1 : lanes / 4 + 1;
-}
-
 /** Fetches the reduced indices of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between
  *  lines that are anywhere the hardware does not follow the stream.  GCC drops calls of a function
  *  that only fetches where it has not inlined them before. */
@@ -157,9 +151,9 @@ typedef struct {
     fe_add_pairs *add_pairs;
 } fe_row_ops;
 
-/** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`; empty
- *  where the level has no such width. */
-const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
+/** The table for a column type (0: f64, 1: f32) and 1, 2, 4 or 8 lanes, at the CPU level `isa`;
+ *  empty where the level has no such width. */
+const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int lanes);
 /** The fewest lanes of those tables that hold so many columns, or the most that there are. */
 int frgi_fe_host_lanes(frgi_isa isa, int columns);
 
@@ -203,10 +197,10 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);
 
 /** Work memory of the passes, for blocks of `lanes` columns. */
 typedef struct {
-    double *partial;      /* n_chunks x R x 2 x lanes: pairs, or sums alone in the first half */
-    fe_moments *moments;  /* n_chunks */
-    fe_elim_audit *audit; /* n_chunks */
-    frg_context *tells;   /* of a pass, whose chunks are told of; NULL: nobody */
+    double *partial;       /* n_chunks x R x 2 x lanes: pairs, or sums alone in the first half */
+    fe_moments *moments;   /* n_chunks */
+    fe_elim_audit *audit;  /* n_chunks */
+    frg_context *progress; /* that chunks are reported to; NULL: they are not */
 } fe_row_work;
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w);
 

@@ -27,7 +27,7 @@ static void pass_begins(frg_context *ctx, int count, int64_t n)
     frgi_pass_begins(ctx, "table", "keys", n * count * (int64_t)sizeof(int64_t));
 }
 
-/** Told of CHUNK by CHUNK: the first SLOTS of one are done. */
+/** Reported CHUNK by CHUNK: the first SLOTS of one are done. */
 static void did_slots(frg_context *ctx, int64_t begin)
 {
     if (begin % CHUNK == 0) {

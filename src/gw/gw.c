@@ -435,7 +435,7 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
     frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     frg_gw_apply_preset(&s->o, s->o.preset);
     frgi_run_begins(ctx);
-    const frgi_device_counts before = frgi_device_since(where.dev, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(where.dev);
     s->host_steps.beside = frgi_device_beside(where.dev);
     frgi_host_steps *const outer = frgi_host_steps_begin(ctx, &s->host_steps);
     if (status >= 0) {
@@ -447,8 +447,8 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
         return status;
     }
     s->stopped = status;
-    s->opened = frgi_device_since(where.dev, before);
-    frgi_host_steps_mark(&s->host_steps);
+    frgi_device_counts_since(where.dev, before, &s->opened);
+    frgi_host_steps_keep(&s->host_steps);
     s->report.total_seconds = frgi_seconds() - begin;
     *out = s;
     return status;
@@ -570,7 +570,9 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
              "a plan to start from with max_iter 0 and low rank: allow some steps");
     }
     frgi_given given;
+    const frgi_device_counts before = frgi_device_counts_now(s->where.dev);
     frg_status status = frgi_given_open(&given, ctx, s->where.dev, &plan, "plan");
+    frgi_device_counts_since(s->where.dev, before, &s->opened);
     if (status >= 0) {
         status = take_plan(s, &given.here);
     }

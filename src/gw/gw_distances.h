@@ -78,8 +78,8 @@ FRG_MUST_USE frg_status frgi_matrix_square(frg_context *ctx, const frg_array *a,
 FRG_MUST_USE frg_status frgi_matrix_refuse(frg_context *ctx, const char *name, int64_t i, int64_t j,
                                            double x);
 /** Warnings; E_DISTANCE where all are too small. */
-FRG_MUST_USE frg_status frgi_matrix_judge(frg_context *ctx, const char *name,
-                                          const frgi_matrix_seen *seen);
+FRG_MUST_USE frg_status frgi_matrix_check_seen(frg_context *ctx, const char *name,
+                                               const frgi_matrix_seen *seen);
 
 /** Checks and opens.  `name` ("source", "target") stands in messages.  Positive: stopped, without
  *  distances. */

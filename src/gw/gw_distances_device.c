@@ -163,11 +163,11 @@ frgi_buffer frgi_distances_take(const frgi_distances *d, frgi_device_arena *a)
 frg_status frgi_distances_all_there(frgi_distances *d, frgi_buffer to)
 {
     frgi_device *const dev = d->there.dev;
-    const frgi_program *program;
     if (d->kind == FRGI_AWAY) {
         return FRG_OK;
     }
     if (d->kind == FRGI_VECTOR) {
+        const frgi_program *program;
         TRY(load(d, &program));
         return from_vectors(d, program, to);
     }

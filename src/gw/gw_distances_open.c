@@ -83,7 +83,7 @@ frg_status frgi_matrix_refuse(frg_context *ctx, const char *name, int64_t i, int
          x > FRGI_LENGTH_MAX ? "a distance is %g: take a larger unit" : "a distance is %g", x);
 }
 
-frg_status frgi_matrix_judge(frg_context *ctx, const char *name, const frgi_matrix_seen *seen)
+frg_status frgi_matrix_check_seen(frg_context *ctx, const char *name, const frgi_matrix_seen *seen)
 {
     if (seen->most > 0 && seen->most < 1 / FRGI_LENGTH_MAX) {
         FAIL(ctx, E_DISTANCE,
@@ -123,7 +123,7 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
         seen.diagonal = fmax(seen.diagonal, frgi_array_get(a, i, i));
     }
     d->kind = FRGI_DENSE;
-    return frgi_matrix_judge(ctx, name, &seen);
+    return frgi_matrix_check_seen(ctx, name, &seen);
 }
 
 static frg_status all_pairs(frgi_distances *d)
@@ -431,11 +431,7 @@ frg_status frgi_distances_open_for(frgi_distances *d, frg_context *ctx, frgi_dev
             name, o->distance == FRG_GW_DISTANCE_MATRIX ? "matrix" : "euclidean",
             o->distance == FRG_GW_DISTANCE_MATRIX ? "a matrix of all distances" : "points");
     if (side->data) {
-        frg_array view = *side->data;
-        if (dev) {
-            view.device = (frg_device){FRG_CPU, 0}; /* which device it is, that one looks at */
-        }
-        TRY(frgi_array_check(ctx, &view, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
+        TRY(frgi_device_array_check(dev, ctx, side->data, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
         const int64_t n = side->data->shape[0], width = side->data->shape[1];
         REQUIRE(ctx, n >= 1 && n < INT32_MAX && width >= 1,
                 "the %s data are %lld x %lld, 1 to 2^31 - 2 rows and at least 1 column are needed",
@@ -458,9 +454,7 @@ void frgi_distances_close(frgi_distances *d)
         return;
     }
     frgi_distances_forget_there(d);
-    if (d->kind == FRGI_AWAY) {
-        frgi_device_free(d->there.dev, &d->there.all);
-    }
+    frgi_device_free(d->there.dev, &d->there.all);
     DROP(d->ctx, &d->dense);
     DROP(d->ctx, &d->points);
     DROP(d->ctx, &d->blocks);

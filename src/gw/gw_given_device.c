@@ -53,12 +53,8 @@ static frg_status copy_here(frgi_device *dev, const frg_array *a, const char *na
 frg_status frgi_given_open(frgi_given *g, frg_context *ctx, frgi_device *dev, const frg_array *a,
                            const char *name)
 {
-    frg_array view = *a;
     *g = (frgi_given){.ctx = ctx, .here = *a};
-    if (dev) {
-        view.device = (frg_device){FRG_CPU, 0}; /* which device it is, that one looks at */
-    }
-    TRY(frgi_array_check(ctx, &view, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
+    TRY(frgi_device_array_check(dev, ctx, a, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (a->device.kind == FRG_CPU) {
         return FRG_OK;
     }
@@ -89,8 +85,8 @@ static frg_status refuse_entry(const frgi_distances *d, const frg_array *a, frgi
     return frgi_matrix_refuse(d->ctx, name, i, j, a->dtype == FRG_F64 ? wide : (double)narrow);
 }
 
-/** What the rows have seen, as the host's look at a matrix. */
-static frg_status judge_rows(frgi_distances *d, const frg_array *a, frgi_buffer given,
+/** What the rows have seen, as the host examines a matrix. */
+static frg_status check_rows(frgi_distances *d, const frg_array *a, frgi_buffer given,
                              const char *name, const double *of)
 {
     frgi_matrix_seen seen = {0};
@@ -106,12 +102,12 @@ static frg_status judge_rows(frgi_distances *d, const frg_array *a, frgi_buffer 
         d->there.cut = d->there.cut || row[LV_SEEN_CUT] > 0;
     }
     d->there.hash = frg_hash(0, of, d->n * LV_SEEN_COUNT * (int64_t)sizeof *of);
-    return frgi_matrix_judge(d->ctx, name, &seen);
+    return frgi_matrix_check_seen(d->ctx, name, &seen);
 }
 
 /** d->there.all <- the means of both triangles; of (n x LV_SEEN_COUNT) <- what is seen. */
-static frg_status look(frgi_distances *d, const frg_array *a, frgi_buffer given, frgi_buffer *seen,
-                       double *of)
+static frg_status examine(frgi_distances *d, const frg_array *a, frgi_buffer given,
+                          frgi_buffer *seen, double *of)
 {
     frgi_device *const dev = d->there.dev;
     const size_t bytes = (size_t)d->n * LV_SEEN_COUNT * sizeof *of;
@@ -139,8 +135,8 @@ frg_status frgi_distances_adopt(frgi_distances *d, const frg_array *a, const cha
     TRY(frgi_matrix_square(d->ctx, a, name));
     TRY_TO(done, NEW(d->ctx, &of, d->n * LV_SEEN_COUNT, "what is seen of distances"));
     TRY_TO(done, frgi_device_adopt(dev, a, name, &given));
-    TRY_TO(done, look(d, a, given, &seen, of));
-    status = judge_rows(d, a, given, name, of);
+    TRY_TO(done, examine(d, a, given, &seen, of));
+    status = check_rows(d, a, given, name, of);
 done:
     frgi_device_free(dev, &seen);
     frgi_device_disown(dev, &given);

@@ -35,8 +35,8 @@
 
 #include "core/host_alone.h"
 #include "core/tree_sum.h"
-#include "gw/gw_grad.h"
 #include "gw/gw_marginals.h"
+#include "gw/gw_plan.h"
 #include "linalg/product.h"
 
 /* ---- the system ------------------------------------------------------------------------------ */

@@ -4,7 +4,8 @@
  *     L(P) of the mode exact      frgi_level_device_linearise; make_cost
  *     Sinkhorn's iteration        frgi_level_device_solve (a pass: gw_stage_device.c)
  *     P <- (1 - alpha) P + alpha Pnew       frgi_level_device_draw, as pairs of Pnew;
- *                                 frgi_level_device_average in the mode exact
+ *                                 frgi_level_device_average in the mode exact,
+ *                                 frgi_level_device_keep_fold with store_plan or diag_exact
  *
  * The passes have floats over the cost of the step.  Kernels around them are those of the type
  * mixed: elements float, the sums that pairs and energies come from double.  What is made of the
@@ -64,7 +65,7 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
 {
     frgi_level_device *const d = l->device;
     const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, rank = (size_t)l->product.rank,
-                 room = (size_t)d->room, one = sizeof(float);
+                 room = (size_t)d->pairs.count, one = sizeof(float);
     d->x = frgi_distances_take(l->x, a);
     d->y = frgi_distances_take(l->y, a);
     d->of_pairs.mean_x = frgi_device_take(a, n * one);
@@ -74,11 +75,11 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
     d->costs = frgi_device_take(a, frgi_mul(n, m) * one);
     d->linear = l->linear ? frgi_device_take(a, frgi_mul(n, m) * one) : d->costs;
     d->by_row = l->linear ? frgi_device_take(a, 2 * n * sizeof(double)) : d->costs;
-    d->row = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
-    d->column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
-    d->index = frgi_device_take(a, room * sizeof(int32_t));
+    d->pairs.row = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
+    d->pairs.column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
+    d->pairs.index = frgi_device_take(a, room * sizeof(int32_t));
     d->uniforms = frgi_device_take(a, FRGI_STAGES_OF_PAIRS * 2 * room * sizeof(double));
-    d->most = take_if(a, l->o->scale == FRG_GW_SCALE_BATCH_MAX, rank * one);
+    d->of_pairs.most = take_if(a, l->o->scale == FRG_GW_SCALE_BATCH_MAX, rank * one);
     layout_kept(l, a);
     d->sides = frgi_device_take(a, 2 * CHECK_MOST * sizeof(double));
     d->moments = frgi_device_take(a, LV_MOMENTS * sizeof(double));
@@ -142,10 +143,10 @@ static void keep_in_states(frgi_level *l)
 static frg_status open_memory(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
-    TRY(NEW(l->ctx, &d->host.index, d->room, "pairs"));
+    TRY(NEW(l->ctx, &d->host.index, d->pairs.count, "pairs"));
     for (int q = 0; q < FRGI_STAGES_OF_PAIRS; q++) {
-        TRY(NEW(l->ctx, &d->host.drawn[q].rows, d->room, "pairs"));
-        TRY(NEW(l->ctx, &d->host.drawn[q].uniforms, 2 * d->room, "pairs"));
+        TRY(NEW(l->ctx, &d->host.drawn[q].rows, d->pairs.count, "pairs"));
+        TRY(NEW(l->ctx, &d->host.drawn[q].uniforms, 2 * d->pairs.count, "pairs"));
     }
     return NEW(l->ctx, &d->host.costs, frgi_mul((size_t)l->x->n, (size_t)l->y->n), "the last cost");
 }
@@ -165,7 +166,7 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
     d->loop.columns = "sinkhorn_columns";
     d->end.rows = "sinkhorn_rows_float";
     d->end.columns = "sinkhorn_columns_float";
-    d->room = most > CHECK_MOST ? most : CHECK_MOST;
+    d->pairs.count = most > CHECK_MOST ? most : CHECK_MOST;
     TRY(open_memory(l));
     d->memory.align = frgi_device_is(dev)->align;
     layout(l, &d->memory);
@@ -243,7 +244,8 @@ frg_status frgi_level_device_potentials(frgi_level *l)
 frgi_buffer frgi_level_device_area(const frgi_level_device *d, frgi_buffer all, int area,
                                    int64_t count)
 {
-    return (frgi_buffer){all.handle, all.offset + (size_t)area * (size_t)d->room * sizeof(int32_t),
+    return (frgi_buffer){all.handle,
+                         all.offset + (size_t)area * (size_t)d->pairs.count * sizeof(int32_t),
                          (size_t)count * sizeof(int32_t)};
 }
 
@@ -258,8 +260,9 @@ frg_status frgi_level_device_put_pairs(frgi_level *l)
             const frgi_pair *const p = &l->sampled.lagged[0][r];
             d->host.drawn[0].rows[r] = column ? p->j : p->i;
         }
-        TRY(put_waiting(d, frgi_level_device_area(d, column ? d->column : d->row, area, count),
-                        d->host.drawn[0].rows, bytes));
+        TRY(put_waiting(
+            d, frgi_level_device_area(d, column ? d->pairs.column : d->pairs.row, area, count),
+            d->host.drawn[0].rows, bytes));
     }
     return FRG_OK;
 }
@@ -272,8 +275,8 @@ frg_status frgi_level_device_fetch(const frgi_level *l)
     TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
     d->ahead = false;
     for (int row = 0; row < 2; row++) {
-        const frgi_buffer from =
-            frgi_level_device_area(d, row ? d->row : d->column, l->sampled.area[0], count);
+        const frgi_buffer from = frgi_level_device_area(d, row ? d->pairs.row : d->pairs.column,
+                                                        l->sampled.area[0], count);
         TRY(frgi_device_get(d->place.dev, d->host.index, from, from.bytes));
         TRY(frgi_device_wait(d->place.dev));
         for (int64_t r = 0; r < count; r++) {
@@ -293,7 +296,7 @@ int32_t *frgi_level_device_index(const frgi_level *l)
 
 int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at)
 {
-    return (int32_t)(area * l->device->room + at);
+    return (int32_t)(area * l->device->pairs.count + at);
 }
 
 /** The next cost is that of R rows of both sides. */
@@ -341,22 +344,22 @@ static frg_status put_kept_terms(const frgi_level *l, int64_t R)
 /** Scale batch_max: the rows of a side divided by their largest number. */
 static frg_status divide(const frgi_level_device *d, frgi_buffer rows, int64_t points, int64_t R)
 {
-    TRY(LAUNCH(d->place.dev, d->steps, "level_row_most", R, 1, d->place.group, BUFFER(d->most),
-               BUFFER(rows), INT64(points)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_row_most", R, 1, d->place.group,
+               BUFFER(d->of_pairs.most), BUFFER(rows), INT64(points)));
     return LAUNCH(d->place.dev, d->steps, "level_divide", R, 1, d->place.group, BUFFER(rows),
-                  BUFFER(d->most), INT64(points), INT64(R));
+                  BUFFER(d->of_pairs.most), INT64(points), INT64(R));
 }
 
 frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
-    TRY(frgi_device_put(d->place.dev, d->index, d->host.index, (size_t)R * sizeof(int32_t)));
+    TRY(frgi_device_put(d->place.dev, d->pairs.index, d->host.index, (size_t)R * sizeof(int32_t)));
     TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
-               BUFFER(d->of_pairs.rows_x), BUFFER(d->x), BUFFER(d->row), BUFFER(d->index),
-               BUFFER(d->of_pairs.mean_x), INT64(l->x->n)));
+               BUFFER(d->of_pairs.rows_x), BUFFER(d->x), BUFFER(d->pairs.row),
+               BUFFER(d->pairs.index), BUFFER(d->of_pairs.mean_x), INT64(l->x->n)));
     TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
-               BUFFER(d->of_pairs.rows_y), BUFFER(d->y), BUFFER(d->column), BUFFER(d->index),
-               BUFFER(d->of_pairs.mean_y), INT64(l->y->n)));
+               BUFFER(d->of_pairs.rows_y), BUFFER(d->y), BUFFER(d->pairs.column),
+               BUFFER(d->pairs.index), BUFFER(d->of_pairs.mean_y), INT64(l->y->n)));
     if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
         TRY(divide(d, d->of_pairs.rows_x, l->x->n, R));
         TRY(divide(d, d->of_pairs.rows_y, l->y->n, R));
@@ -697,7 +700,7 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, bool averaged, const 
     frgi_level_device *const d = l->device;
     const int memory = memory_of(area);
     int32_t *const rows = d->host.drawn[memory].rows;
-    const int64_t from = memory * 2 * d->room;
+    const int64_t from = memory * 2 * d->pairs.count;
     const size_t bytes = (size_t)(pairs ? count : 2 * count) * sizeof(double);
     for (int64_t r = 0; r < count && pairs; r++) {
         rows[r] = pairs[r].i;
@@ -706,16 +709,17 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, bool averaged, const 
                         frgi_device_part(d->uniforms, (size_t)from * sizeof(double), bytes),
                         d->host.drawn[memory].uniforms, bytes));
     if (pairs) {
-        TRY(frgi_device_put(d->place.dev, frgi_level_device_area(d, d->row, area, count), rows,
-                            (size_t)count * sizeof *rows));
+        TRY(frgi_device_put(d->place.dev, frgi_level_device_area(d, d->pairs.row, area, count),
+                            rows, (size_t)count * sizeof *rows));
     } else {
-        TRY(LAUNCH(d->place.dev, d->steps, "level_draw_rows", 1, 1, d->place.group, BUFFER(d->row),
-                   BUFFER(d->moments), BUFFER(d->uniforms), BUFFER(d->loop.v), BUFFER(d->loop.at),
-                   BUFFER(averaged ? d->kept.by_row : d->uniforms), INT32(averaged),
-                   INT64(area * d->room), INT64(from + count), INT64(count)));
+        TRY(LAUNCH(d->place.dev, d->steps, "level_draw_rows", 1, 1, d->place.group,
+                   BUFFER(d->pairs.row), BUFFER(d->moments), BUFFER(d->uniforms), BUFFER(d->loop.v),
+                   BUFFER(d->loop.at), BUFFER(averaged ? d->kept.by_row : d->uniforms),
+                   INT32(averaged), INT64(area * d->pairs.count), INT64(from + count),
+                   INT64(count)));
     }
-    return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group, BUFFER(d->column),
-                  BUFFER(d->row), BUFFER(d->uniforms), BUFFER(averaged ? d->kept.plan : d->costs),
-                  BUFFER(d->loop.v), BUFFER(d->loop.at), INT32(averaged), INT64(area * d->room),
-                  INT64(from));
+    return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group,
+                  BUFFER(d->pairs.column), BUFFER(d->pairs.row), BUFFER(d->uniforms),
+                  BUFFER(averaged ? d->kept.plan : d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at),
+                  INT32(averaged), INT64(area * d->pairs.count), INT64(from));
 }

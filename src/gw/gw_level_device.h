@@ -9,16 +9,18 @@
  * (gw_distances_device.c).
  *
  * On the host stay, by design: graphs of nearest neighbours and their landmarks, the rows of
- * balanced plans that are drawn (these are the weights' and the seed's alone), annealing and
- * stopping, the means and the scale of the distances, local distance distributions, coarse levels
- * (whose potentials and pairs go over once), rounding's vectors (n + m numbers each way), the bound
- * of the energy; and the plan's rows when they are asked for, made from the last cost, which comes
- * over once at the end.  Of the verdict behind the run a device makes what it makes of any
- * alignment (gw_verdict.c, gw_audit.c): costs of vertices, passes on given costs, steps of the
- * other start on all points; samples, assignments and products with a dense plan are the host's.
+ * balanced plans that are drawn, but with store_plan (these are the weights' and the seed's alone),
+ * annealing and stopping, the means and the scale of distances that do not lie there, local
+ * distance distributions, coarse levels (whose potentials and pairs go over once), rounding's
+ * vectors (n + m numbers each way), the bound of the energy; and the plan's rows when they are
+ * asked for, made from the last cost, which comes over once at the end.  Of the verdict behind the
+ * run a device makes what it makes of any alignment (gw_verdict.c, gw_audit.c): costs of vertices,
+ * passes on given costs, steps of the other start on all points; samples, assignments and products
+ * with a dense plan are the host's.
  *
  * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy, each
- * one of the mode exact its change, in another; a start that is kept its potentials and pairs.
+ * one of the mode exact or with store_plan its change, in another; a start that is kept its
+ * potentials and pairs.
  */
 #ifndef FRGI_GW_LEVEL_DEVICE_H
 #define FRGI_GW_LEVEL_DEVICE_H

@@ -27,17 +27,20 @@ struct frgi_level_device {
     struct {                        /* of both sides */
         frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
         frgi_buffer rows_x, rows_y; /* at the pairs of a step */
+        frgi_buffer most;           /* of each of these rows: scale batch_max */
     } of_pairs;
-    frgi_buffer costs, linear; /* n x m floats; linear: where there is such a cost */
-    frgi_buffer row, column;   /* of pairs: FRGI_AREAS x room */
-    frgi_buffer index, uniforms, sides, moments, by_row;
-    int64_t room; /* pairs of an area */
+    frgi_buffer costs, linear;   /* n x m floats; linear: where there is such a cost */
+    struct {                     /* the pairs themselves */
+        frgi_buffer row, column; /* FRGI_AREAS x count */
+        frgi_buffer index;       /* of a step's among them */
+        int64_t count;           /* of an area, at most */
+    } pairs;
+    frgi_buffer uniforms, sides, moments, by_row;
     struct {
         frgi_buffer left, right; /* rank x n, rank x m */
         int64_t rank;
         double scale, of_means; /* of their product, of that of the means */
     } of_cost;
-    frgi_buffer most;             /* of the rows of distances of a step: scale batch_max */
     struct {                      /* of the averaged plan */
         frgi_buffer plan, by_row; /* store_plan: n x m floats, 3 n doubles (level_average) */
         bool known;               /* the plan is one, not zeros */

@@ -900,15 +900,19 @@ static void keep_in_states(const frgi_lowrank *w)
     const frgi_factored *const f = w->f;
     frgi_array *const own = w->l->saved.own;
     const size_t each = (size_t)f->rank * sizeof *f->q;
-    own[0] = (frgi_array){.name = "q", .live = f->q, .bytes = (size_t)f->n * each};
-    own[1] = (frgi_array){.name = "w", .live = f->w, .bytes = (size_t)f->m * each};
-    own[2] = (frgi_array){.name = "h", .live = f->h, .bytes = each};
-    own[3] =
-        (frgi_array){.name = "lowest", .live = w->best, .bytes = (size_t)(f->n + f->m + 1) * each};
+    own[0] = (frgi_array){.name = "q", .bytes = (size_t)f->n * each};
+    own[1] = (frgi_array){.name = "w", .bytes = (size_t)f->m * each};
+    own[2] = (frgi_array){.name = "h", .bytes = each};
+    own[3] = (frgi_array){.name = "lowest", .bytes = (size_t)(f->n + f->m + 1) * each};
     w->l->saved.n_own = 4;
     if (w->there) {
         frgi_lowrank_device_arrays(w->there, own);
+        return;
     }
+    own[0].live = f->q;
+    own[1].live = f->w;
+    own[2].live = f->h;
+    own[3].live = w->best;
 }
 
 frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frgi_lowrank_device *there,

@@ -405,11 +405,9 @@ frg_status frgi_lowrank_device_estimate(const frgi_lowrank_device *d, frgi_pair_
 void frgi_lowrank_device_arrays(const frgi_lowrank_device *d, frgi_array *own)
 {
     for (int part = 0; part < PARTS; part++) {
-        own[part].live = NULL;
         own[part].there[0] = factor_of(d, part);
         own[PARTS].there[part] = d->kept[0][part];
     }
-    own[PARTS].live = NULL;
 }
 
 frg_status frgi_lowrank_device_put(const frgi_lowrank_device *d, const frgi_factored *f)

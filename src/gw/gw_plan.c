@@ -91,11 +91,8 @@ frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last, frg_arr
     REQUIRE(p->ctx, first >= 0 && first <= last && last <= p->report.n,
             "rows %lld to %lld of a plan with %lld rows", (long long)first, (long long)last,
             (long long)p->report.n);
-    frg_array view = out;
-    if (p->there) {
-        view.device = (frg_device){FRG_CPU, 0};
-    }
-    TRY(frgi_array_check(p->ctx, &view, "out", 2, 1u << FRG_F64 | 1u << FRG_F32));
+    const frgi_device *const dev = p->there ? frgi_device_of(p->ctx) : NULL;
+    TRY(frgi_device_array_check(dev, p->ctx, &out, "out", 2, 1u << FRG_F64 | 1u << FRG_F32));
     if (out.shape[0] != last - first || out.shape[1] != p->report.m) {
         FAIL(p->ctx, E_SHAPE, "out is %lld x %lld, %lld x %lld is needed", (long long)out.shape[0],
              (long long)out.shape[1], (long long)(last - first), (long long)p->report.m);

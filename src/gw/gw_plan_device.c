@@ -49,18 +49,18 @@ static frg_status energy_of_pairs(frgi_level *l, int64_t count, const double sca
                                   const frgi_means_there *means, frgi_pair_moments *out)
 {
     frgi_level_device *const d = l->device;
-    const int64_t first = FRGI_AREA_CHECK * d->room;
+    const int64_t first = FRGI_AREA_CHECK * d->pairs.count;
     const frgi_pairs_there pairs = {.x = d->x,
                                     .y = d->y,
                                     .linear = d->linear,
-                                    .row = d->row,
-                                    .column = d->column,
+                                    .row = d->pairs.row,
+                                    .column = d->pairs.column,
                                     .sides = d->sides,
                                     .moments = d->moments,
                                     .n = l->x->n,
                                     .m = l->y->n,
                                     .first = first,
-                                    .other = first + d->room,
+                                    .other = first + d->pairs.count,
                                     .count = count};
     return frgi_pairs_there_moments(&d->place, d->steps, &pairs, means, l->linear != NULL, scales,
                                     d->host.moments, out);

@@ -620,13 +620,13 @@ static frg_status run(frg_gw *s)
 /** What a device has counted since `before`, and while the alignment was made. */
 static void report_counts(frg_gw *s, frgi_device_counts before)
 {
-    const frgi_device_counts since = frgi_device_since(s->where.dev, before), *const opened =
-                                                                                  &s->opened;
+    frgi_device_counts all = s->opened;
     frg_gw_report *const r = &s->report;
-    r->device_launches = opened->launches + since.launches;
-    r->device_waits = opened->waits + since.waits;
-    r->device_bytes_in = opened->bytes_in + since.bytes_in;
-    r->device_bytes_out = opened->bytes_out + since.bytes_out;
+    frgi_device_counts_since(s->where.dev, before, &all);
+    r->device_launches = all.launches;
+    r->device_waits = all.waits;
+    r->device_bytes_in = all.bytes_in;
+    r->device_bytes_out = all.bytes_out;
 }
 
 /** The state that stopped runs leave, and none that was waiting for another kind of run. */
@@ -650,7 +650,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
         return FRG_BAD_ARG;
     }
     frgi_run_begins(s->ctx);
-    const frgi_device_counts before = frgi_device_since(s->where.dev, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(s->where.dev);
     frgi_host_steps_rewind(&s->host_steps);
     frgi_host_steps *const outer = frgi_host_steps_begin(s->ctx, &s->host_steps);
     const double begin = frgi_seconds(),

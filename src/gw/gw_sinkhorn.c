@@ -339,11 +339,7 @@ frg_status frgi_sinkhorn_open_arrays(frg_sinkhorn **out, frg_context *ctx,
     REQUIRE(ctx, out, "out is NULL");
     *out = NULL;
     const double begin = frgi_seconds();
-    frg_array view = cost;
-    if (where.dev) {
-        view.device = (frg_device){FRG_CPU, 0}; /* which device it is, that one looks at */
-    }
-    TRY(frgi_array_check(ctx, &view, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    TRY(frgi_device_array_check(where.dev, ctx, &cost, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
     REQUIRE(ctx,
             cost.shape[0] >= 1 && cost.shape[1] >= 1 && cost.shape[0] < INT32_MAX &&
                 cost.shape[1] < INT32_MAX,
@@ -354,7 +350,7 @@ frg_status frgi_sinkhorn_open_arrays(frg_sinkhorn **out, frg_context *ctx,
     s->ctx = ctx;
     s->cost = cost;
     s->counts_on = where.dev;
-    const frgi_device_counts before = frgi_device_since(where.dev, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(where.dev);
     frg_sinkhorn_defaults(&s->o, sizeof s->o);
     frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     if (status >= 0) {
@@ -370,8 +366,8 @@ frg_status frgi_sinkhorn_open_arrays(frg_sinkhorn **out, frg_context *ctx,
         frg_sinkhorn_destroy(s);
         return status;
     }
-    s->counted = frgi_device_since(where.dev, before);
-    frgi_host_steps_mark(&s->host_steps);
+    frgi_device_counts_since(where.dev, before, &s->counted);
+    frgi_host_steps_keep(&s->host_steps);
     s->report.build_seconds = frgi_seconds() - begin;
     *out = s;
     return FRG_OK;
@@ -432,7 +428,7 @@ frg_status frg_sinkhorn_start_arrays(frg_sinkhorn *s, const frg_array *f, const 
         return FRG_BAD_ARG;
     }
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
-    const frgi_device_counts before = frgi_device_since(s->counts_on, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(s->counts_on);
     double *both;
     TRY(NEW(s->ctx, &both, n + m, "potentials to start from"));
     frg_status status = f ? frgi_vector_get(s->ctx, f, "f", n, both) : FRG_OK;
@@ -442,9 +438,7 @@ frg_status frg_sinkhorn_start_arrays(frg_sinkhorn *s, const frg_array *f, const 
     if (status >= 0) {
         status = frg_sinkhorn_start(s, f ? both : NULL, g ? both + n : NULL);
     }
-    const frgi_device_counts since = frgi_device_since(s->counts_on, before);
-    s->counted.waits += since.waits;
-    s->counted.bytes_out += since.bytes_out;
+    frgi_device_counts_since(s->counts_on, before, &s->counted);
     DROP(s->ctx, &both);
     return status;
 }
@@ -652,13 +646,13 @@ static frg_status finish_to_tol(frg_sinkhorn *s, frg_status status)
 /** What a device has counted since `before`, and until the run began. */
 static void report_counts(frg_sinkhorn *s, frgi_device_counts before)
 {
-    const frgi_device_counts since = frgi_device_since(s->counts_on, before), *const had =
-                                                                                  &s->counted;
+    frgi_device_counts all = s->counted;
     frg_sinkhorn_report *const r = &s->report;
-    r->device_launches = had->launches + since.launches;
-    r->device_waits = had->waits + since.waits;
-    r->device_bytes_in = had->bytes_in + since.bytes_in;
-    r->device_bytes_out = had->bytes_out + since.bytes_out;
+    frgi_device_counts_since(s->counts_on, before, &all);
+    r->device_launches = all.launches;
+    r->device_waits = all.waits;
+    r->device_bytes_in = all.bytes_in;
+    r->device_bytes_out = all.bytes_out;
 }
 
 /** The least <C, P> + epsilon sum P (log P - 1), from the dual problem at the potentials,
@@ -677,6 +671,10 @@ static frg_status take_objective(frg_sinkhorn *s)
     }
     TRY(NEW(s->ctx, &both, n + m, "potentials"));
     const frg_status status = frg_sinkhorn_potentials(s, both, both + n);
+    if (status < 0) {
+        DROP(s->ctx, &both);
+        return status;
+    }
     for (int64_t i = 0; i < n; i++) {
         sum += s->a[i] > 0 ? s->a[i] * both[i] : 0;
     }
@@ -691,7 +689,7 @@ static frg_status take_objective(frg_sinkhorn *s)
 frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
 {
     const double begin = frgi_seconds();
-    const frgi_device_counts before = frgi_device_since(s->counts_on, (frgi_device_counts){0});
+    const frgi_device_counts before = frgi_device_counts_now(s->counts_on);
     frgi_host_steps_rewind(&s->host_steps);
     frgi_host_steps *const outer = frgi_host_steps_begin(s->ctx, &s->host_steps);
     frg_status status = passes(s);

@@ -507,7 +507,5 @@ void frgi_state_close(struct frgi_state *s)
     if (s->ctx) {
         DROP(s->ctx, &s->memory);
     }
-    if (s->copy.handle) {
-        frgi_device_free(s->dev, &s->copy);
-    }
+    frgi_device_free(s->dev, &s->copy);
 }

@@ -45,8 +45,8 @@ int frgi_level_device_arrays(const frgi_level *l, frgi_array *out)
         const int64_t pairs = l->sampled.lagged_count[q];
         const int area = l->sampled.area[q];
         const char name[] = {'a', 'g', 'e', (char)('0' + q), 0};
-        out[count++] = array_there(name, frgi_level_device_area(d, d->row, area, pairs),
-                                   frgi_level_device_area(d, d->column, area, pairs));
+        out[count++] = array_there(name, frgi_level_device_area(d, d->pairs.row, area, pairs),
+                                   frgi_level_device_area(d, d->pairs.column, area, pairs));
     }
     if (frgi_level_averages(l)) {
         out[count++] = array_there("past", d->costs, none);
@@ -60,7 +60,7 @@ size_t frgi_level_device_arrays_most(const frgi_level *l)
     const double beta = l->o->lambda_ema_beta;
     const bool averages = l->average.on && beta > 0 && beta < 1;
     const size_t reals = 2 * (size_t)(l->x->n + l->y->n) + SKS_COUNT,
-                 pairs = 2 * FRGI_LAGS * (size_t)d->room;
+                 pairs = 2 * FRGI_LAGS * (size_t)d->pairs.count;
     return reals * d->loop.real + pairs * sizeof(int32_t) + (averages ? d->costs.bytes : 0);
 }
 

@@ -31,8 +31,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_grad.h"
 #include "gw/gw_marginals.h"
+#include "gw/gw_plan.h"
 
 typedef struct {
     frgi_transport

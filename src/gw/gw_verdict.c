@@ -575,6 +575,7 @@ static frg_status open_other(sampled *v)
     TRY(frgi_level_open(&v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, g->linear,
                         (frgi_cost_storage){.store = there ? FRGI_X64 : FRGI_X32,
                                             .stored = stores,
+                                            .there = there,
                                             .steps = g->level.t.steps},
                         false));
     v->level.average.on = stores || there;

@@ -233,7 +233,7 @@ static frg_status describe(frg_fe *f)
     if (s && s->ranked) {
         rank = s->rank;
     } else {
-        counted = frg_demean_get_rank(a->plan, &rank);
+        counted = frgi_fe_demean_rank(a->plan, &rank);
         TRY(counted);
     }
     if (s && counted == FRG_OK) {

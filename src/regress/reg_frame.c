@@ -32,7 +32,7 @@ typedef struct {
     const frg_column *weights;
 } framer;
 
-enum { TOLD = 64 };                 /* blocks that a pass is told of at a time */
+enum { REPORTED = 64 };             /* blocks between two reports of progress */
 static const double MOST = 0x1p53;  /* whole numbers that a double counts by ones */
 static const double ROUNDED = 1e-8; /* of what a regressor varies by */
 
@@ -68,8 +68,8 @@ static frg_status exclude(framer *b, const frgi_program *p, reason why, bool zer
                 unsigned char *const at = &mask[begin + i];
                 *at = *at == KEEP && hit ? (unsigned char)why : *at;
             }
-            if (k % TOLD == 0) {
-                frgi_pass_did(b->ctx, TOLD * FRGI_BLOCK * (int64_t)sizeof *mine);
+            if (k % REPORTED == 0) {
+                frgi_pass_did(b->ctx, REPORTED * FRGI_BLOCK * (int64_t)sizeof *mine);
             }
         }
     }
@@ -366,7 +366,7 @@ static frg_status gather_weights(framer *b)
 
 /** Of the codes of `count` keys those of the rows that stay, key behind key, and dense. */
 static frg_status remove_codes(frg_context *ctx, int32_t *codes, int64_t levels[], int count,
-                               int64_t n, const unsigned char *gone)
+                               int64_t n, int64_t kept, const unsigned char *gone)
 {
     int32_t *to = codes;
     for (int q = 0; q < count; q++) {
@@ -377,7 +377,7 @@ static frg_status remove_codes(frg_context *ctx, int32_t *codes, int64_t levels[
             }
         }
     }
-    for (int64_t q = 0, kept = count ? (to - codes) / count : 0; q < count; q++) {
+    for (int q = 0; q < count; q++) {
         TRY(frgi_keys_compact(ctx, kept, codes + q * kept, &levels[q]));
     }
     return FRG_OK;
@@ -408,10 +408,10 @@ static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t coun
             kept++;
         }
     }
-    TRY(remove_codes(b->ctx, f->codes, f->levels, f->n_effects, n, gone));
+    TRY(remove_codes(b->ctx, f->codes, f->levels, f->n_effects, n, f->n, gone));
     f->later.rows = kept;
     return f->later.codes
-               ? remove_codes(b->ctx, f->later.codes, f->later.levels, f->later.n, n, gone)
+               ? remove_codes(b->ctx, f->later.codes, f->later.levels, f->later.n, n, f->n, gone)
                : FRG_OK;
 }
 

@@ -184,15 +184,13 @@ static frg_status add_subset(const frgi_vcov_work *w, unsigned subset)
     int32_t *joint = NULL;
     int64_t groups = 0;
     const int32_t *codes = codes_there(f, &key, &groups);
-    const bool numbered = codes != NULL;
-    int size = 0;
+    const int size = __builtin_popcount(subset), keys = codes ? 0 : w->v->request.n;
     frg_status status = FRG_OK;
-    for (int k = 0; k < w->v->request.n; k++) {
-        size += numbered && subset >> k & 1;
-        if (numbered || !(subset >> k & 1)) {
+    for (int k = 0; k < keys; k++) {
+        if (!(subset >> k & 1)) {
             continue;
         }
-        if (size++ == 0) {
+        if (!codes) {
             codes = w->codes[k];
             groups = w->groups[k];
             continue;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "fe/fe_demean.h"
 #include "regress/reg_vcov.h"
 
 /** Is a column of the effect's key also a whole cluster variable?  Then a cluster contains the
@@ -78,9 +79,10 @@ frg_status frgi_vcov_plan(const frg_fe *f, uint64_t chosen, frg_demean **out)
     frg_demean_opts opts = f->policy.options.demean;
     opts.cond_limit = 0; /* slopes may be gone */
     opts.dtype = FRG_FE_F64;
-    status = frg_demean_create(out, f->ctx, frg_matrix_columns(codes, FRG_I32, n, count, n),
-                               f->data.frame.weights ? &weights : NULL, sloped ? slopes : NULL,
-                               sloped, no_intercept, &opts);
+    status = frgi_fe_demean_within(out, f->ctx, frg_matrix_columns(codes, FRG_I32, n, count, n),
+                                   f->data.frame.weights ? &weights : NULL,
+                                   &(fe_slopes_asked){sloped ? slopes : NULL, sloped, no_intercept},
+                                   &opts);
 done:
     DROP(f->ctx, &codes);
     DROP(f->ctx, &slopes);
@@ -93,7 +95,7 @@ static frg_status rank_of(const frg_fe *f, uint64_t chosen, double *rank)
     frg_demean *plan = NULL;
     frg_demean_rank found;
     TRY(frgi_vcov_plan(f, chosen, &plan));
-    const frg_status status = frg_demean_get_rank(plan, &found);
+    const frg_status status = frgi_fe_demean_rank(plan, &found);
     *rank = status == FRG_OK ? (double)found.rank : *rank;
     frg_demean_destroy(plan);
     return status;

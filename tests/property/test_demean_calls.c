@@ -1,5 +1,6 @@
 /* test_demean_calls.c - the demeaner as it is called: layouts, types, effects, stopping, bad input,
  * limits. */
+#include "core/context.h"
 #include "panel.h"
 
 static void layouts(void)
@@ -791,7 +792,27 @@ static void nothing_written(void)
     panel_free(&d);
 }
 
+/** A stop that a callback asked for ends the run that it was asked in, and no later call. */
+static void stop_is_heard_once(void)
+{
+    panel d = panel_usual();
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    frg_demean_rank rank;
+    const frg_array codes = frg_matrix(d.codes, FRG_I32, d.n, 3, 3);
+    atomic_store(&ctx->pass.asked, 1);
+    CHECK_STATUS(frgi_stopped(ctx), FRG_INTERRUPTED);
+    CHECK_STATUS(frg_demean_create(&plan, ctx, codes, NULL, NULL, 0, 0, NULL), FRG_OK);
+    CHECK_STATUS(frgi_stopped(ctx), FRG_OK);
+    atomic_store(&ctx->pass.asked, 1);
+    CHECK_STATUS(frg_demean_get_rank(plan, &rank), FRG_OK);
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    panel_free(&d);
+}
+
 static const test_case cases[] = {
+    {"a stop is heard once", stop_is_heard_once},
     {"no rows", no_rows},
     {"weights near one", weights_near_one},
     {"layouts", layouts},

@@ -733,7 +733,7 @@ static void options(void)
     frg_context_destroy(ctx);
 }
 
-/** What a pass was told of last, and how often. */
+/** What a pass has reported last, and how often. */
 typedef struct {
     frg_progress last;
     int times, asks; /* to stop from the time `asks` on */
@@ -746,8 +746,8 @@ static int listen(const frg_progress *p, void *user)
     return ++l->times >= l->asks;
 }
 
-/** A pass is told of in bytes each tenth of a second, by its first thread, up to its end; who is
- *  told may stop the run, and no later one. */
+/** A pass reports its bytes each tenth of a second, by its first thread, up to its end; the callback
+ *  may stop the run, and no later one. */
 static void passes(void)
 {
     listener l = {.asks = 3};
@@ -762,7 +762,7 @@ static void passes(void)
     frgi_pass_begins(ctx, "test", "rows", 100);
     frgi_pass_did(ctx, 30);
     CHECK_INT(l.times, 0);
-    ctx->pass.told -= 1;
+    ctx->pass.reported -= 1;
     int others = 0; /* a limit of threads may leave none */
 #pragma omp parallel num_threads(2)
     if (omp_get_thread_num() == 1) {
@@ -775,13 +775,13 @@ static void passes(void)
     CHECK_INT(l.last.done, 40 + others);
     CHECK_TEXT(l.last.phase, "rows");
     frgi_pass_did(ctx, 10); /* too soon */
-    ctx->pass.told -= 1;
+    ctx->pass.reported -= 1;
     frgi_pass_did(ctx, 100); /* of another pass */
     CHECK_INT(l.times, 1);
     for (int k = 0; k < 2; k++) {
         CHECK_STATUS(frgi_stopped(ctx), FRG_OK);
         frgi_pass_begins(ctx, "test", "rows", 100);
-        ctx->pass.told -= 1;
+        ctx->pass.reported -= 1;
         frgi_pass_did(ctx, 1);
     }
     CHECK_STATUS(frgi_stopped(ctx), FRG_INTERRUPTED);

@@ -174,7 +174,7 @@ static void faults_of_transport(void)
 
 static frg_status opening_body(frg_context *ctx, void *user, uint64_t *hash)
 {
-    const align_sides *const sides = user;
+    const align_arrays *const sides = user;
     frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
     frgi_device *dev = NULL;
     frg_gw *s = NULL;
@@ -199,7 +199,7 @@ static void faults_of_opening(void)
     if (!with_driver() || !caller_open(&c, cuda))
         return;
     draw_alignment();
-    align_sides s = sides_here(false);
+    align_arrays s = sides_here(false);
     s.fused = true;
     move_sides(&c, &s);
     CHECK(fault_sweep("an alignment in place", opening_body, &s, 1) > 20);

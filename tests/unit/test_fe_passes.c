@@ -260,7 +260,7 @@ static void products(const design *d, frg_context *ctx, const fe_rows *g, const 
     double *const direction = panel_zeros(g->n_reduced * lanes, sizeof *direction);
     double *const y = panel_zeros(g->n_reduced * lanes, sizeof *y);
     float *const rounded = panel_zeros(g->n_reduced * lanes, sizeof *rounded);
-    const fe_reduced_ops *ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), d->f32, d->kind);
+    const fe_reduced_ops *ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), d->f32, 1 << d->kind);
     for (int64_t l = 0; l < g->n_reduced * lanes; l++) {
         rounded[l] = (float)test_normal();
         direction[l] = (double)rounded[l];
@@ -279,7 +279,7 @@ static void products(const design *d, frg_context *ctx, const fe_rows *g, const 
 
 static void passes(const design *d, frg_context *ctx)
 {
-    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), d->f32, d->kind);
+    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), d->f32, 1 << d->kind);
     if (!ops->rhs)
         return; /* no registers of that width */
     const int before = test_now.failures, lanes = lanes_of(d);
@@ -407,8 +407,9 @@ static void sums_of_pairs(const fe_rows *g, const fe_row_work *w, int lanes, boo
 /** Every sum over chunks has the bits of one tree, whatever the width and the CPU level. */
 static void chunks(frg_context *ctx, const design *d)
 {
-    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), d->f32, d->kind);
-    const fe_reduced_ops *reduced = frgi_fe_reduced_ops(frgi_context_isa(ctx), d->f32, d->kind);
+    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), d->f32, 1 << d->kind);
+    const fe_reduced_ops *reduced =
+        frgi_fe_reduced_ops(frgi_context_isa(ctx), d->f32, 1 << d->kind);
     if (!ops->rhs)
         return; /* no registers of that width */
     const int lanes = lanes_of(d);

@@ -90,7 +90,7 @@ static void check_pass(frg_context *ctx, int64_t n, int kind, bool weighted, boo
         panel_random_weights(&d, 0.5, 2);
     const frg_array codes = frg_matrix(d.codes, FRG_I32, n, 3, 3),
                     weights = frg_vector(d.weights, FRG_F64, n);
-    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), 0, kind);
+    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), 0, lanes);
     fe_rows g = {0};
     if (ops->rhs &&
         CHECK_OK(ctx, frgi_fe_rows_create(&g, ctx, &codes, weighted ? &weights : NULL))) {

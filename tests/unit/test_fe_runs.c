@@ -199,10 +199,10 @@ static void refusals(void)
 static frg_status passes(frg_context *ctx, const fe_rows *g, const fe_rows *sizes, const panel *d,
                          uint64_t *hash)
 {
-    enum { LANES = 4, KIND = 2 };
+    enum { LANES = 4 };
     const frgi_isa isa = frgi_context_isa(ctx);
-    const fe_row_ops *ops = frgi_fe_row_ops(isa, 0, KIND);
-    const fe_reduced_ops *steps = frgi_fe_reduced_ops(isa, 0, KIND);
+    const fe_row_ops *ops = frgi_fe_row_ops(isa, 0, LANES);
+    const fe_reduced_ops *steps = frgi_fe_reduced_ops(isa, 0, LANES);
     const int64_t length = sizes->n_reduced * LANES;
     double *x = panel_zeros(d->n * LANES, sizeof *x), *out = panel_zeros(d->n * LANES, sizeof *x);
     double *b = panel_zeros(3 * length, sizeof *b), *s = b + length, *y = s + length;

@@ -1288,7 +1288,7 @@ static void opened_in_place(void)
     draw_alignment();
     if (dev && frgi_device_is(dev)->f64 && caller_open(&c, (frg_device){kind_asked(), 0})) {
         frg_context *ctx = caller_context(&c);
-        align_sides s = sides_here(false);
+        align_arrays s = sides_here(false);
         move_sides(&c, &s);
         const frgi_gw_place where = {.dev = frgi_device_of(ctx), .group = 32};
         const frg_gw_opts o = few_steps(FRG_GW_SAMPLED);

@@ -36,7 +36,7 @@ static void counts(void)
     frgi_host_steps *const outer = frgi_host_steps_begin(ctx, &own);
     CHECK(!outer);
     frgi_host_step(ctx, FRGI_HOST_FACTOR);
-    frgi_host_steps_mark(&own);
+    frgi_host_steps_keep(&own);
 #pragma omp parallel for num_threads(4)
     for (int q = 0; q < 100; q++)
         frgi_host_step(ctx, FRGI_HOST_TRIANGULAR);
@@ -127,14 +127,14 @@ static struct {
 } plant;
 
 /** The audit, with a step of the host in front of it. */
-static frg_status audit(const fe_rows *g, int kind, const double *s, int k, fe_reduced_audit *out)
+static frg_status audit(const fe_rows *g, int lanes, const double *s, int k, fe_reduced_audit *out)
 {
     fe_moments moments;
     if (plant.what == 1)
-        return frgi_fe_host_steps.reduced.apply(g, NULL, plant.ctx, 0, kind, NULL, false, s, NULL);
+        return frgi_fe_host_steps.reduced.apply(g, NULL, plant.ctx, 0, lanes, NULL, false, s, NULL);
     if (plant.what == 2)
-        return frgi_fe_host_steps.rows.rhs(g, plant.ctx, 0, kind, NULL, NULL, NULL, &moments);
-    return frgi_fe_host_steps.reduced.audit(g, kind, s, k, out);
+        return frgi_fe_host_steps.rows.rhs(g, plant.ctx, 0, lanes, NULL, NULL, NULL, &moments);
+    return frgi_fe_host_steps.reduced.audit(g, lanes, s, k, out);
 }
 
 /** Two factors of 20 and 12 levels. */
