@@ -38,39 +38,24 @@ void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_
     w->progress = NULL;
 }
 
-/** A chunk goes by stretches, whose sums go on from each other; after each progress is reported. */
-typedef struct {
-    fe_rows rows; /* whose chunk 0 is the stretch */
-    int64_t elim[2], count;
-} stretch;
-
-static int64_t rows_between(const fe_rows *g, const int64_t elim[2])
+/** A chunk goes by stretches of some 4 million rows, whose sums go on from each other; after each
+ *  progress is reported. */
+static int64_t count_stretches(const fe_rows *g, int chunk)
 {
-    return g->elim_start[elim[1]] - g->elim_start[elim[0]];
+    const int64_t *const elim = g->chunk_elim + chunk;
+    return 1 + (g->elim_start[elim[1]] - g->elim_start[elim[0]]) / (1 << 22);
 }
 
-/** Before the first stretch of chunk k. */
-static void open_chunk(stretch *s, const fe_rows *g, int k)
+/** The p-th of `count` stretches. */
+static fe_elim_range stretch_of(const fe_rows *g, int chunk, int64_t p, int64_t count)
 {
-    enum { ROWS = 1 << 22 };
-    s->rows = *g;
-    s->rows.chunk_elim = s->elim;
-    s->count = 1 + rows_between(g, g->chunk_elim + k) / ROWS;
+    const int64_t first = g->chunk_elim[chunk], levels = g->chunk_elim[chunk + 1] - first;
+    return (fe_elim_range){first + levels * p / count, first + levels * (p + 1) / count};
 }
 
-/** The p-th of s->count stretches of chunk k of g; false: it has no rows. */
-static bool take_stretch(stretch *s, const fe_rows *g, int k, int64_t p)
+static void did_stretch(const fe_rows *g, fe_elim_range of, const fe_row_work *w, int lanes)
 {
-    const int64_t first = g->chunk_elim[k], levels = g->chunk_elim[k + 1] - first;
-    s->elim[0] = first + levels * p / s->count;
-    s->elim[1] = first + levels * (p + 1) / s->count;
-    return s->elim[0] < s->elim[1];
-}
-
-/** The stretch is done, of `lanes` columns. */
-static void did_stretch(const stretch *s, const fe_row_work *w, int lanes)
-{
-    const int64_t rows = rows_between(&s->rows, s->elim);
+    const int64_t rows = g->elim_start[of.end] - g->elim_start[of.first];
     frgi_pass_did(w->progress, rows * lanes * (int64_t)sizeof(double));
 }
 
@@ -124,12 +109,12 @@ void frgi_fe_rhs_window(const fe_rows *g, const fe_row_ops *ops, const fe_row_wo
             memset(partial, 0, (size_t)length * sizeof(double));
             memset(m, 0, sizeof *m);
         }
-        stretch s;
-        open_chunk(&s, g, k);
-        for (int64_t p = 0; p < s.count; p++) {
-            if (take_stretch(&s, g, k, p)) {
-                ops->rhs(&s.rows, 0, x, partial, m);
-                did_stretch(&s, w, lanes);
+        const int64_t count = count_stretches(g, k);
+        for (int64_t p = 0; p < count; p++) {
+            const fe_elim_range of = stretch_of(g, k, p, count);
+            if (of.first < of.end) {
+                ops->rhs(g, of, x, partial, m);
+                did_stretch(g, of, w, lanes);
             }
         }
     }
@@ -174,13 +159,12 @@ void frgi_fe_residual_window(const fe_rows *g, const fe_row_ops *ops, const fe_r
         if (k > 0 || !g->at.continues) {
             memset(audit, 0, sizeof *audit);
         }
-        stretch s;
-        open_chunk(&s, g, k);
-        for (int64_t p = 0; p < s.count; p++) {
-            (void)take_stretch(&s, g, k, p); /* one without rows opens the chunk's pairs */
-            ops->residual(&s.rows, 0, x, out, a, w->partial + (g->at.chunk + k) * length,
-                          elim_effect, audit);
-            did_stretch(&s, w, lanes);
+        const int64_t count = count_stretches(g, k);
+        for (int64_t p = 0; p < count; p++) { /* one without rows opens the chunk's pairs */
+            const fe_elim_range of = stretch_of(g, k, p, count);
+            ops->residual(g, of, x, out, a, w->partial + (g->at.chunk + k) * length, elim_effect,
+                          audit);
+            did_stretch(g, of, w, lanes);
         }
     }
 }

@@ -139,14 +139,20 @@ typedef struct {
 typedef void fe_add_pairs(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to);
 
-/** The passes over one chunk; every array of reduced unknowns is R x lanes, row-major.  A chunk
- *  that continues from the window before adds to what that has left in pairs, moments and audit. */
+/** Eliminated levels first to end - 1, and their rows. */
+typedef struct {
+    int64_t first, end;
+} fe_elim_range;
+
+/** The passes over some levels of one chunk; every array of reduced unknowns is R x lanes,
+ *  row-major.  They add to what the levels before have left in pairs, moments and audit. */
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
-    void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);
+    void (*rhs)(const fe_rows *g, fe_elim_range of, const fe_block *x, double *partial,
+                fe_moments *m);
     /** out <- (I - P_1)(x - D_r a);  pairs <- a and D_r' W out;  elim_effect <- the eliminated
      *  levels' means taken out */
-    void (*residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
+    void (*residual)(const fe_rows *g, fe_elim_range of, const fe_block *x, const fe_block *out,
                      const double *a, double *pairs, double *elim_effect, fe_elim_audit *audit);
     fe_add_pairs *add_pairs;
 } fe_row_ops;

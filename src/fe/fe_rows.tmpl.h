@@ -112,14 +112,14 @@ INLINE void RN(scatter)(double *partial, const int32_t *index, int remaining, ve
     }
 }
 
-INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double *partial,
+INLINE void RN(rhs_body)(const fe_rows *g, fe_elim_range of, const fe_block *x, double *partial,
                          fe_moments *m, const int plain, const int known_remaining, const int live,
                          const int adjacent)
 {
     const int remaining = known_remaining ? known_remaining : g->n_remaining;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
-    const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
+    const int64_t first = of.first, last = of.end;
     const int64_t first_row = g->elim_start[first];
     const vec shift = m->rows > 0
                           ? FN(at)(m->shift, 0)
@@ -182,10 +182,10 @@ INLINE vec RN(less_effects)(const fe_block *x, const uint32_t *order, int64_t i,
     return remaining ? z - RN(gather)(pairs, all + i * remaining, remaining) : z;
 }
 
-INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, const fe_block *to,
-                              double *pairs, double *elim_effect, fe_elim_audit *audit,
-                              const int plain, const int known_remaining, const int live,
-                              const int adjacent)
+INLINE void RN(residual_body)(const fe_rows *g, fe_elim_range of, const fe_block *in,
+                              const fe_block *to, double *pairs, double *elim_effect,
+                              fe_elim_audit *audit, const int plain, const int known_remaining,
+                              const int live, const int adjacent)
 {
     const int remaining = known_remaining ? known_remaining : g->n_remaining;
     const uint32_t *order = plain ? NULL : g->order;
@@ -197,7 +197,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
     const int64_t *const start = g->elim_start;
     const double *const inverses = g->elim_inverse;
     const bool prefetch = FN(exceeds_cache)(g);
-    const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
+    const int64_t first = of.first, last = of.end;
     vec kept[FE_KEPT_ROWS];
     fe_stream stream;
     const bool streams = RN(streams)(g, x, out, live, adjacent);
@@ -298,39 +298,40 @@ static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)
         RN(body)(__VA_ARGS__, 1, 0, LIVE, 1);                                                      \
     }
 
-static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m)
+static void RN(rhs)(const fe_rows *g, fe_elim_range of, const fe_block *x, double *partial,
+                    fe_moments *m)
 {
     switch (RN(layout_of)(g, x)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_REMAINING(rhs_body, g, chunk, x, partial, m)
+        BY_REMAINING(rhs_body, g, of, x, partial, m)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_REMAINING(rhs_body, g, chunk, x, partial, m)
+        BY_REMAINING(rhs_body, g, of, x, partial, m)
         return;
 #undef LIVE
 #endif
 #if LANES > 1
     case RN(COLUMNS):
-        RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 0);
+        RN(rhs_body)(g, of, x, partial, m, 1, 0, LANES, 0);
         return;
 #endif
     case RN(WEIGHTED):
         if (g->n_remaining == 2) {
-            RN(rhs_body)(g, chunk, x, partial, m, 0, 2, LANES, 0);
+            RN(rhs_body)(g, of, x, partial, m, 0, 2, LANES, 0);
         } else {
-            RN(rhs_body)(g, chunk, x, partial, m, 0, 0, LANES, 0);
+            RN(rhs_body)(g, of, x, partial, m, 0, 0, LANES, 0);
         }
         return;
     default:
-        RN(rhs_body)(g, chunk, x, partial, m, 0, 0, 0, 0);
+        RN(rhs_body)(g, of, x, partial, m, 0, 0, 0, 0);
     }
 }
 
-static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
+static void RN(residual)(const fe_rows *g, fe_elim_range of, const fe_block *x, const fe_block *out,
                          const double *a, double *pairs, double *elim_effect, fe_elim_audit *audit)
 {
     const RN(layout) in = RN(layout_of)(g, x);
@@ -340,30 +341,30 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_REMAINING(residual_body, g, chunk, x, out, pairs, elim_effect, audit)
+        BY_REMAINING(residual_body, g, of, x, out, pairs, elim_effect, audit)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_REMAINING(residual_body, g, chunk, x, out, pairs, elim_effect, audit)
+        BY_REMAINING(residual_body, g, of, x, out, pairs, elim_effect, audit)
         return;
 #undef LIVE
 #endif
 #if LANES > 1
     case RN(COLUMNS):
-        RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 1, 0, LANES, 0);
+        RN(residual_body)(g, of, x, out, pairs, elim_effect, audit, 1, 0, LANES, 0);
         return;
 #endif
     case RN(WEIGHTED):
         if (g->n_remaining == 2) {
-            RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 2, LANES, 0);
+            RN(residual_body)(g, of, x, out, pairs, elim_effect, audit, 0, 2, LANES, 0);
         } else {
-            RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 0, LANES, 0);
+            RN(residual_body)(g, of, x, out, pairs, elim_effect, audit, 0, 0, LANES, 0);
         }
         return;
     default:
-        RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 0, 0, 0);
+        RN(residual_body)(g, of, x, out, pairs, elim_effect, audit, 0, 0, 0, 0);
     }
 }
 #undef BY_REMAINING
