@@ -35,18 +35,37 @@ TEST_UNUSED static frgi_device *open_first(frg_context *ctx, frg_device_kind kin
     return dev;
 }
 
+/** Calls of a step of the host in a report; 0: it is not there. */
+TEST_UNUSED static int64_t host_calls(const frg_host_steps *s, const char *name)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        if (strcmp(s->steps[i].name, name) == 0)
+            return s->steps[i].calls;
+    return 0;
+}
+
 typedef void (*device_body)(frg_context *ctx, frgi_device *dev, int size);
+
+/** On a device of the context, which ends with it. */
+TEST_UNUSED static void on_device(frg_context *ctx, frg_device which, device_body body, int size)
+{
+    frgi_device *dev = NULL;
+    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, which)))
+        body(ctx, dev, size);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+}
 
 /** On the host. */
 TEST_UNUSED static void on_host(device_body body)
 {
-    frg_context *ctx = test_context();
-    frgi_device *dev;
-    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0}))) {
-        body(ctx, dev, 128);
-        frgi_device_close(&dev);
-    }
-    frg_context_destroy(ctx);
+    on_device(test_context(), (frg_device){FRG_CPU, 0}, body, 128);
+}
+
+/** The same of one thread: bits do not depend on how many, and problems are small. */
+TEST_UNUSED static void on_one_thread(device_body body)
+{
+    on_device(test_context_with(1, NULL, NULL), (frg_device){FRG_CPU, 0}, body, 128);
 }
 
 /** On the first device of the kind with groups of 32 and of 256. */

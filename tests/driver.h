@@ -35,6 +35,23 @@ static void check_clean(const char *when)
     CHECK_SAYS(!driver->complaint[0], "%s: %s", when, driver->complaint);
 }
 
+/** The k-th call of the driver from now on fails, with either error in turn. */
+static void fail_call(int64_t k)
+{
+    driver->calls = 0;
+    driver->fail_at = k;
+    driver->fail_with = driver_errors[k % 2];
+}
+
+/** The end of work with a call that was to fail, and its status: was there such a call? */
+static bool call_was_made(frg_status status, int64_t *refused)
+{
+    const bool made = driver->calls >= driver->fail_at;
+    driver->fail_at = 0;
+    *refused += status < 0;
+    return made;
+}
+
 /** Work on a device, `out` <- what it computes. */
 typedef frg_status (*driver_body)(frg_context *ctx, frg_device which, const void *user,
                                   double *out);
@@ -55,17 +72,14 @@ static void fail_each_call(driver_body body, const void *user, int64_t least, do
     int64_t refused = 0, tried = 0;
     for (int64_t k = 1; k <= calls; k += step) {
         tried++;
-        driver->calls = 0;
-        driver->fail_at = k;
-        driver->fail_with = driver_errors[k % 2];
+        fail_call(k);
         const frg_status status = body(ctx, driven, user, got);
-        refused += status < 0;
         if (status < 0)
             CHECK(strstr(frg_message(ctx), name) && frg_error_code(ctx)[0]);
         else
             CHECK_BITS(got, want, bytes);
         check_clean("a call failed");
-        driver->fail_at = 0;
+        call_was_made(status, &refused);
     }
     CHECK_SAYS(refused > tried / 2, "%" PRId64 " of %" PRId64 " were told", refused, tried);
     CHECK_OK(ctx, body(ctx, driven, user, got));

@@ -13,13 +13,7 @@
 
 static void on_driver(device_body body, int size)
 {
-    frg_context *ctx = test_context();
-    frgi_device *dev;
-    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, driven))) {
-        body(ctx, dev, size);
-        frgi_device_close(&dev);
-    }
-    frg_context_destroy(ctx);
+    on_device(test_context(), driven, body, size);
     check_clean("the end");
 }
 
@@ -225,27 +219,41 @@ static void in_place(void)
     }
 }
 
-/** One run of the caller's arrays in place whose k-th call fails; was there one? */
-static bool kth_call_in_place_fails(const caller *c, frg_array x, int64_t k, int64_t *refused)
+/** Work on the caller's arrays in place whose k-th call fails; was there one? */
+typedef bool (*kth_call)(const caller *c, const void *arrays, int64_t k, int64_t *refused);
+
+/** Each call of it fails, each `step`-th of them, and at least `least` are made. */
+static void each_call_of(kth_call work, const caller *c, const void *arrays, int64_t step,
+                         int64_t least)
+{
+    int64_t k = 1 - step, tried = 0, refused = 0;
+    do {
+        k += step;
+        tried++;
+    } while (work(c, arrays, k, &refused));
+    CHECK_SAYS(refused > tried / 2 && k > least, "%" PRId64 " of %" PRId64 " were told", refused,
+               tried);
+}
+
+/** arrays: one vector, which is added to another. */
+static bool kth_call_in_place_fails(const caller *c, const void *arrays, int64_t k,
+                                    int64_t *refused)
 {
     static const float ones[PLACED] = {1};
+    const frg_array x = *(const frg_array *)arrays;
     float got = 0;
     const int64_t before = driver->objects;
     frg_context *ctx = caller_context(c);
     void *const py = caller_array(c, ones, sizeof ones);
     if (!ctx)
         return false;
-    driver->calls = 0;
-    driver->fail_at = k;
-    driver->fail_with = driver_errors[k % 2];
+    fail_call(k);
     frg_status status = add_in_place(frgi_device_of(ctx), caller_vector(c, py, FRG_F32, PLACED), x);
     if (status >= 0)
         status = frg_context_set_stream(ctx, NULL);
     if (status >= 0)
         status = frg_context_set_stream(ctx, c->queue);
-    const bool reached = driver->calls >= k;
-    driver->fail_at = 0;
-    *refused += status < 0;
+    const bool made = call_was_made(status, refused);
     if (status < 0)
         CHECK(strstr(frg_message(ctx), ":0: ") && frg_error_code(ctx)[0]);
     frg_context_destroy(ctx);
@@ -253,14 +261,13 @@ static bool kth_call_in_place_fails(const caller *c, frg_array x, int64_t k, int
     CHECK(status < 0 ? got == 1 || got == 1 + 2 * (SKIPPED + 1) : got == 1 + 2 * (SKIPPED + 1));
     caller_free(c, py);
     CHECK_INT(driver->objects, before);
-    return reached;
+    return made;
 }
 
 static void each_call_in_place_fails(void)
 {
     static float in[SKIPPED + PLACED];
     caller c;
-    int64_t k = 0, refused = 0;
     for (int i = 0; i < SKIPPED + PLACED; i++)
         in[i] = (float)(i + 1);
     if (!with_driver() || !caller_open(&c, driven))
@@ -268,10 +275,7 @@ static void each_call_in_place_fails(void)
     void *const px = caller_array(&c, in, sizeof in);
     frg_array x = caller_vector(&c, px, FRG_F32, PLACED);
     x.offset = SKIPPED * sizeof(float);
-    do
-        k++;
-    while (kth_call_in_place_fails(&c, x, k, &refused));
-    CHECK_SAYS(refused > k / 2 && k > 10, "%" PRId64 " of %" PRId64 " were told", refused, k);
+    each_call_of(kth_call_in_place_fails, &c, &x, 1, 10);
     caller_free(&c, px);
     caller_close(&c);
     check_clean("in place, with a call that failed");
@@ -293,8 +297,8 @@ static void alignments_in_place(void)
     }
 }
 
-/** Opening an alignment of the caller's distances whose k-th call fails; was there one? */
-static bool kth_call_of_opening_fails(const caller *c, const align_arrays *s, int64_t k,
+/** arrays: the sides of an alignment that is opened. */
+static bool kth_call_of_opening_fails(const caller *c, const void *arrays, int64_t k,
                                       int64_t *refused)
 {
     frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
@@ -309,34 +313,26 @@ static bool kth_call_of_opening_fails(const caller *c, const align_arrays *s, in
         CHECK_OK(ctx, frgi_device_load(where.dev, &frgi_kernels_gw, type, &p));
     const int64_t before = driver->objects;
     const size_t held = driver->held, bytes = frg_bytes_held(ctx);
-    driver->calls = 0;
-    driver->fail_at = k;
-    driver->fail_with = driver_errors[k % 2];
-    const frg_status status = open_alignment(&gw, ctx, where, s, &o);
-    const bool reached = driver->calls >= k;
+    fail_call(k);
+    const frg_status status = open_alignment(&gw, ctx, where, arrays, &o);
     frg_gw_destroy(gw);
-    driver->fail_at = 0;
-    *refused += status < 0;
+    const bool made = call_was_made(status, refused);
     CHECK_INT(driver->objects, before);
     CHECK(driver->held == held && frg_bytes_held(ctx) == bytes);
     frg_context_destroy(ctx);
-    return reached;
+    return made;
 }
 
 static void each_call_of_opening_fails(void)
 {
     caller c;
-    int64_t k = 0, refused = 0;
     if (!with_driver() || !caller_open(&c, driven))
         return;
     draw_alignment();
     align_arrays s = sides_here(false);
     s.fused = true;
     move_sides(&c, &s);
-    do
-        k++;
-    while (kth_call_of_opening_fails(&c, &s, k, &refused));
-    CHECK_SAYS(refused > k / 2 && k > 40, "%" PRId64 " of %" PRId64 " were told", refused, k);
+    each_call_of(kth_call_of_opening_fails, &c, &s, 1, 40);
     free_sides(&c, &s);
     caller_close(&c);
     check_clean("alignments in place, with a call that failed");
@@ -370,10 +366,11 @@ static frg_status few_in_place(frg_context *ctx, frg_array cost, frg_array plan)
     return status;
 }
 
-/** The k-th call of that fails; was there one? */
-static bool kth_call_of_transport_fails(const caller *c, frg_array cost, int64_t k,
+/** arrays: the costs of that. */
+static bool kth_call_of_transport_fails(const caller *c, const void *arrays, int64_t k,
                                         int64_t *refused)
 {
+    const frg_array cost = *(const frg_array *)arrays;
     const frgi_program *p;
     frg_context *ctx = caller_context(c);
     if (!ctx)
@@ -381,17 +378,13 @@ static bool kth_call_of_transport_fails(const caller *c, frg_array cost, int64_t
     frgi_device *const dev = frgi_device_of(ctx);
     CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_gw, FRGI_F32, &p));
     CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_gw, FRGI_F64, &p));
-    void *const room = caller_array(c, NULL, SMALL * sizeof(double));
+    void *const plan = caller_array(c, NULL, SMALL * sizeof(double));
     const int64_t before = driver->objects;
     const size_t held = driver->held, bytes = frg_bytes_held(ctx);
-    driver->calls = 0;
-    driver->fail_at = k;
-    driver->fail_with = driver_errors[k % 2];
+    fail_call(k);
     const frg_status status =
-        few_in_place(ctx, cost, caller_matrix(c, room, FRG_F64, SMALL_ROWS, SMALL_COLUMNS));
-    const bool reached = driver->calls >= k;
-    driver->fail_at = 0;
-    *refused += status < 0;
+        few_in_place(ctx, cost, caller_matrix(c, plan, FRG_F64, SMALL_ROWS, SMALL_COLUMNS));
+    const bool made = call_was_made(status, refused);
     if (status < 0)
         CHECK(strstr(frg_message(ctx), ":0: ") && frg_error_code(ctx)[0]);
     else
@@ -399,16 +392,14 @@ static bool kth_call_of_transport_fails(const caller *c, frg_array cost, int64_t
     CHECK_INT(driver->objects, before);
     CHECK(driver->held == held && frg_bytes_held(ctx) == bytes);
     frg_context_destroy(ctx);
-    caller_free(c, room);
-    return reached;
+    caller_free(c, plan);
+    return made;
 }
 
 static void each_call_of_transport_fails(void)
 {
     double costs[SMALL];
     caller c;
-    const int64_t step = test_size(1, 7); /* tiny: each seventh, with either error in turn */
-    int64_t k = 1 - step, tried = 0, refused = 0;
     for (int e = 0; e < SMALL; e++)
         costs[e] = e * 7 % 11 / 26.0; /* the first five, weights, sum to 1 */
     if (!with_driver() || !caller_open(&c, driven))
@@ -416,12 +407,7 @@ static void each_call_of_transport_fails(void)
     void *const array = caller_array(&c, costs, sizeof costs);
     caller_wait(&c);
     frg_array cost = caller_matrix(&c, array, FRG_F64, SMALL_ROWS, SMALL_COLUMNS);
-    do {
-        k += step;
-        tried++;
-    } while (kth_call_of_transport_fails(&c, cost, k, &refused));
-    CHECK_SAYS(refused > tried / 2 && k > 60, "%" PRId64 " of %" PRId64 " were told", refused,
-               tried);
+    each_call_of(kth_call_of_transport_fails, &c, &cost, test_size(1, 7), 60);
     caller_free(&c, array);
     caller_close(&c);
     check_clean("transport in place, with a call that failed");

@@ -133,6 +133,14 @@ typedef struct {
     int64_t rank; /* 0: none */
 } state_few;
 
+/** *out <- the state of s; to be destroyed, failed or not. */
+static inline frg_status state_save(frg_checkpoint **out, frg_context *ctx, const frg_gw *s)
+{
+    *out = NULL;
+    const frg_status status = frg_checkpoint_create(out, ctx, "gw", 0, 0);
+    return status < 0 ? status : frg_gw_save(s, *out);
+}
+
 /** The second state, where the run is killed. */
 typedef struct {
     frg_context *ctx;
@@ -148,9 +156,7 @@ static inline frg_status keep_second(void *user, const frg_gw *s, int stopped)
     (void)stopped;
     if (++k->calls < 2)
         return FRG_OK;
-    frg_status status = frg_checkpoint_create(&c, k->ctx, "gw", 0, 0);
-    if (status >= 0)
-        status = frg_gw_save(s, c);
+    frg_status status = state_save(&c, k->ctx, s);
     if (status >= 0)
         status = state_copy_of(k->ctx, c, &k->copy);
     frg_checkpoint_destroy(c);

@@ -6,16 +6,15 @@
 #include "caller.h"
 #include "device/device.h"
 #include "gw/gw_sinkhorn.h"
+#include "gw/gw_stage_device.h"
 
 enum {
     PLAN_ROWS = 75,
     PLAN_COLUMNS = 130,
-    PLAN_TALL = PLAN_COLUMNS + 3 /* rows of the matrix that has gaps */
+    PLAN_TALL = PLAN_COLUMNS + 3, /* rows of the matrix that has gaps */
+    /* doubles that tell the range of the costs, of SK_ROWS rows each */
+    PLAN_SEEN = SK_SEEN_COUNT * ((PLAN_ROWS + SK_ROWS - 1) / SK_ROWS)
 };
-
-extern const frgi_kernels frgi_kernels_gw;
-/** Doubles of what is looked at: three of eight rows of costs. */
-enum { PLAN_SEEN = 3 * ((PLAN_ROWS + 7) / 8) };
 
 /** Costs as floats hold them, row by row, and as columns of PLAN_TALL. */
 typedef struct {

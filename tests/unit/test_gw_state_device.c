@@ -129,13 +129,20 @@ static int64_t run_to(const place *at, const state_kind *k, int64_t state, endin
     return keeps.calls;
 }
 
+/** s is to go on from the state at `path`, *c, which is destroyed behind its run. */
+static frg_status resume(const place *at, frg_gw *s, frg_checkpoint **c)
+{
+    *c = NULL;
+    CHECK_OK(at->ctx, frg_checkpoint_load(c, at->ctx, path));
+    return frg_gw_resume(s, *c);
+}
+
 static void go_on(const place *at, const state_kind *k, result *out)
 {
-    frg_checkpoint *c = NULL;
+    frg_checkpoint *c;
     frg_gw *s = open(at, k);
     memset(out, 0, sizeof *out);
-    if (CHECK_OK(at->ctx, frg_checkpoint_load(&c, at->ctx, path)) &&
-        CHECK_OK(at->ctx, frg_gw_resume(s, c))) {
+    if (CHECK_OK(at->ctx, resume(at, s, &c))) {
         const frg_status status = frg_gw_run(s, NULL);
         CHECK_SAYS(status >= 0, "%s: %s", k->name, frg_message(at->ctx));
         if (status >= 0)
@@ -170,28 +177,23 @@ static void same_bits_of(const place *at, const state_kind *k, int64_t count)
     }
 }
 
-static void same_bits_on(frg_context *ctx, frgi_device *dev, int group)
+/** Each kind, or in runs by turns one of `turns`, at `count` of its states. */
+static void same_bits_at(frg_context *ctx, frgi_gw_place where, int64_t turns, int64_t count)
 {
     state_points *const p = state_points_new();
-    const place at = {ctx, {.dev = dev, .group = group}, p};
+    const place at = {ctx, where, p};
     open_path(path);
     for (int i = 0; i < KINDS; i++) {
-        if (test_turn(i, 3))
-            same_bits_of(&at, &kinds[i], 6);
+        if (test_turn(i, turns))
+            same_bits_of(&at, &kinds[i], count);
     }
     close_path(path);
     free(p);
 }
 
-/** On the host, of one thread: bits do not depend on how many, and problems are small. */
-static void on_one_thread(device_body body)
+static void same_bits_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    frg_context *ctx = test_context_with(1, NULL, NULL);
-    frgi_device *dev = NULL;
-    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0})))
-        body(ctx, dev, 128);
-    frgi_device_close(&dev);
-    frg_context_destroy(ctx);
+    same_bits_at(ctx, (frgi_gw_place){.dev = dev, .group = group}, 3, 6);
 }
 
 static void same_bits(void)
@@ -204,16 +206,9 @@ static void same_bits_opencl(void)
 {
     frg_context *ctx = test_context_with(1, NULL, NULL);
     frgi_device *dev = open_opencl(ctx);
-    if (dev) {
-        state_points *const p = state_points_new();
-        const place at = {ctx, {.dev = dev}, p};
-        open_path(path);
-        for (int i = 0; i < KINDS; i++)
-            same_bits_of(&at, &kinds[i], 2);
-        close_path(path);
-        free(p);
-        frgi_device_close(&dev);
-    }
+    if (dev)
+        same_bits_at(ctx, (frgi_gw_place){.dev = dev}, 1, 2);
+    frgi_device_close(&dev);
     frg_context_destroy(ctx);
 }
 
@@ -233,9 +228,7 @@ static frg_status count_state(void *user, const frg_gw *s, int stopped)
     frg_status status = FRG_OK;
     (void)stopped;
     if (++of->calls % 2 == 0 && of->calls <= 2 * of->saves) {
-        status = frg_checkpoint_create(&c, of->ctx, "gw", 0, 0);
-        if (status >= 0)
-            status = frg_gw_save(s, c);
+        status = state_save(&c, of->ctx, s);
         for (int p = 0; status >= 0 && p < s->state.n_arrays; p++)
             of->bytes += s->state.arrays[p].there[0].handle ? (int64_t)s->state.arrays[p].bytes : 0;
         frg_checkpoint_destroy(c);
@@ -277,10 +270,9 @@ static void counts(void)
 /** What a resume there says of the state at `path`. */
 static frg_status resume_at(const place *at, const state_kind *k)
 {
-    frg_checkpoint *c = NULL;
+    frg_checkpoint *c;
     frg_gw *const s = open(at, k);
-    CHECK_OK(at->ctx, frg_checkpoint_load(&c, at->ctx, path));
-    const frg_status status = frg_gw_resume(s, c);
+    const frg_status status = resume(at, s, &c);
     frg_checkpoint_destroy(c);
     frg_gw_destroy(s);
     return status;

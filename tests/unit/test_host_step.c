@@ -17,15 +17,6 @@
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/** Calls of a step in the report; 0: it is not there. */
-static int64_t calls_of(const frg_host_steps *s, const char *name)
-{
-    for (int64_t i = 0; i < s->count; i++)
-        if (strcmp(s->steps[i].name, name) == 0)
-            return s->steps[i].calls;
-    return 0;
-}
-
 static void counts(void)
 {
     frg_context *ctx = test_context_with(4, NULL, NULL);
@@ -56,13 +47,13 @@ static void counts(void)
     frgi_host_steps_end(ctx, outer);
     CHECK_INT(host.list.count, 0);
     CHECK_INT(own.list.count, 4);
-    CHECK_INT(calls_of(&own.list, "sparse factor"), 1);
-    CHECK_INT(calls_of(&own.list, "triangular solves"), 101);
-    CHECK_INT(calls_of(&own.list, "passes over the columns in double"), 1);
+    CHECK_INT(host_calls(&own.list, "sparse factor"), 1);
+    CHECK_INT(host_calls(&own.list, "triangular solves"), 101);
+    CHECK_INT(host_calls(&own.list, "passes over the columns in double"), 1);
     frgi_host_steps_rewind(&own); /* another run */
     frgi_host_steps_end(ctx, frgi_host_steps_begin(ctx, &own));
     CHECK_INT(own.list.count, 1);
-    CHECK_INT(calls_of(&own.list, "sparse factor"), 1);
+    CHECK_INT(host_calls(&own.list, "sparse factor"), 1);
     frg_context_destroy(ctx);
 }
 
@@ -164,9 +155,9 @@ static void demean(frg_context *ctx, int planted)
     const frg_array column = frg_matrix(x, FRG_F64, ROWS, 1, 1);
     CHECK_OK(ctx, frg_demean_run(plan, column, column, NULL, NULL));
     const frg_host_steps left = frg_demean_get(plan).host_steps;
-    CHECK_INT(calls_of(&left, "rows: order, index, weights"), 1);
-    CHECK(calls_of(&left, "vectors of reduced unknowns") > 0);
-    CHECK_INT(calls_of(&left, "passes over the columns in double"), 0);
+    CHECK_INT(host_calls(&left, "rows: order, index, weights"), 1);
+    CHECK(host_calls(&left, "vectors of reduced unknowns") > 0);
+    CHECK_INT(host_calls(&left, "passes over the columns in double"), 0);
     frg_demean_destroy(plan);
     frgi_device_close(&dev);
 }
