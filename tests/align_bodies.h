@@ -10,18 +10,16 @@
 #define FOURGE_ALIGN_BODIES_H
 
 #include "caller.h"
-#include "device/device.h"
+#include "devices.h"
 #include "gw/gw_align.h"
+#include "gw/gw_stage_device.h"
 
 enum {
     SIDE_X = 32,
     SIDE_Y = 64,
     SIDE_TALL = SIDE_X + 5, /* rows of the matrix that has gaps */
-    SIDE_AXES = 3,
-    SIDE_SEEN = 7 /* numbers of a row that is looked at */
+    SIDE_AXES = 3
 };
-
-extern const frgi_kernels frgi_kernels_gw;
 
 typedef struct {
     double x[SIDE_X * SIDE_TALL]; /* SIDE_X columns of SIDE_TALL, gaps behind each */
@@ -133,6 +131,7 @@ typedef struct {
     double plan[SIDE_X * SIDE_Y], numbers[3];
     frg_status status;
     frgi_device_counts opened;
+    frg_host_steps host_steps;
     int64_t bytes_in, bytes_out;
 } align_outcome;
 
@@ -152,6 +151,7 @@ static align_outcome run_alignment(frg_context *ctx, int group, const align_arra
         const double numbers[] = {of->energy, of->lower_bound, of->sharpened_energy};
         memcpy(r.numbers, numbers, sizeof numbers);
         r.opened = s->opened;
+        r.host_steps = of->host_steps;
         r.bytes_in = of->device_bytes_in;
         r.bytes_out = of->device_bytes_out;
     }
@@ -190,7 +190,9 @@ static void matrices_in_place(frg_context *ctx, const caller *c, int group, bool
     frg_gw_opts o = few_steps(FRG_GW_SAMPLED);
     same_alignment(ctx, group, &here, &there, &o, &r);
     /* what is seen of every row, and the sums of the rows for their means */
-    CHECK_INT(r.opened.bytes_out, (SIDE_SEEN + 1) * OF_A_POINT);
+    CHECK_INT(r.opened.bytes_out, (LV_SEEN_COUNT + 1) * OF_A_POINT);
+    CHECK_INT(host_calls(&r.host_steps, "distances"), 0);
+    CHECK_INT(host_calls(&r.host_steps, "means of distances"), 0);
     CHECK(r.bytes_in <= 8 * OF_A_POINT - ALL_DISTANCES_OF_BOTH);
     CHECK(r.bytes_out <= 20 * OF_A_POINT + ALL_DISTANCES_OF_BOTH);
     if (all) {

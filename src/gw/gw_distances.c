@@ -418,6 +418,7 @@ frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *ou
     if (d->kind == FRGI_AWAY) {
         return frgi_distances_sums_there(d, w, true, out);
     }
+    frgi_host_step(d->ctx, FRGI_HOST_MEANS);
     return frgi_distances_walk(d, w, d->n, sum_squares, &s);
 }
 
@@ -450,6 +451,7 @@ frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most
             s.total += w[k];
         }
     } else {
+        frgi_host_step(d->ctx, FRGI_HOST_MEANS);
         TRY_TO(done, frgi_distances_walk(d, w, most, sum_distances, &s));
     }
     for (int64_t i = 0; i < d->n; i++) {

@@ -384,7 +384,6 @@ static frg_status open_data(frgi_distances *d, const frg_gw_side *side, const fr
                             const char *name)
 {
     const double begin = frgi_seconds();
-    frgi_host_step(d->ctx, FRGI_HOST_DISTANCES);
     frg_status status = open_kind(d, side, o, name);
     status = status == FRG_OK ? find_scale(d, o) : status;
     if (status != FRG_OK) {
@@ -392,6 +391,8 @@ static frg_status open_data(frgi_distances *d, const frg_gw_side *side, const fr
     }
     if (d->kind == FRGI_AWAY) {
         TRY(frgi_distances_scale_there(d));
+    } else {
+        frgi_host_step(d->ctx, FRGI_HOST_DISTANCES);
     }
     TRY(find_all(d, o));
     if (o->dtype == FRG_GW_DTYPE_F64) {

@@ -188,7 +188,6 @@ static frg_status means_of(frgi_distances *d, const double *w, float *out, doubl
 
 frg_status frgi_means_open(frgi_means *means, frgi_level *l)
 {
-    frgi_host_step(l->ctx, FRGI_HOST_MEANS);
     TRY(NEW(l->ctx, &means->u, l->x->n + l->y->n, "means of distances"));
     means->v = means->u + l->x->n;
     TRY(means_of(l->x, l->a, means->u, &means->mean_u));

@@ -828,10 +828,8 @@ static void round_factors(frgi_lowrank *w)
     round_factor(&w->y, f->h, f->rank, f->w);
 }
 
-static void pack_factors(frgi_lowrank *w)
+static void pack_factors(frgi_factored *f, const double *a)
 {
-    frgi_factored *const f = w->f;
-    const double *const a = w->l->a;
     for (int64_t i = 0; i < f->n; i++) {
         for (int64_t c = 0; c < f->rank; c++) {
             f->left[i * f->rank + c] =
@@ -875,12 +873,10 @@ static frg_status final_passes(frgi_lowrank *w)
     return FRG_OK;
 }
 
-static void hand_over(frgi_lowrank *w)
+void frgi_lowrank_give_plan(frgi_level *l, frgi_factored *f)
 {
-    frgi_level *const l = w->l;
-    frgi_factored *const f = w->f;
     frgi_sweep *const s = &l->t.s;
-    steps_of(w)->pack(w);
+    f->steps->lowrank->pack(f, l->a);
     memset(l->product.row, 0, (size_t)f->ld * sizeof *l->product.row);
     frgi_transport_copy(&l->t, s->F, s->to.log_a, (size_t)f->n * sizeof *s->F);
     frgi_transport_copy(&l->t, s->G, l->product.row, (size_t)f->ld * sizeof *s->G);
@@ -937,11 +933,6 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frgi_lowrank_devic
     if (status >= 0) { /* stopped or not: the factors there are */
         const frg_status settled = final_passes(&w);
         status = settled < 0 ? settled : status;
-    }
-    if (status >= 0) {
-        frgi_host_step_open(l->ctx, FRGI_HOST_FACTORED);
-        hand_over(&w);
-        frgi_host_step_close(l->ctx);
     }
     l->saved.n_own = 0;
     if (w.memory.bytes > 0) {

@@ -46,7 +46,7 @@ struct frgi_lowrank_steps {
     /** Factors whose sums are a, b and h. */
     void (*round)(frgi_lowrank *w);
     /** What exponents of the plan are made from; fills `left` and `right`. */
-    void (*pack)(frgi_lowrank *w);
+    void (*pack)(frgi_factored *f, const double *a);
 };
 
 /* ---- on a device (gw_lowrank_device.c): each does what the step of its name does ---- */
@@ -86,11 +86,13 @@ double frgi_lowrank_least(int64_t rank);
 /** Components of the factors: the rank asked for, or as many as a side has points. */
 int64_t frgi_lowrank_rank(const frgi_level *l);
 
-/** The outer loop on factors: anchors, linearised cost in factors, mirror steps; l's transport
- *  holds the plan at the end, made from the factors whenever rows are asked for, ready to be
- *  finished.  f is filled.  there: NULL, or where it computes. */
+/** The outer loop on factors: anchors, linearised cost in factors, mirror steps.  f is filled.
+ *  there: NULL, or where it computes. */
 FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f,
                                           frgi_lowrank_device *there, frg_gw_report *report);
+/** l's transport <- the plan of the factors, made from them whenever rows are asked for, ready to be
+ *  finished. */
+void frgi_lowrank_give_plan(frgi_level *l, frgi_factored *f);
 /** q, w, h of f <- those of a dense plan: the one that l starts from, or that of groups of points,
  *  whose outer steps are added to *steps (gw_lowrank_start.c).  Positive: stopped, with factors. */
 FRG_MUST_USE frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps);

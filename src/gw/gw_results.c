@@ -113,7 +113,6 @@ const frg_plan *frg_gw_plan(const frg_gw *s)
 
 frg_status frgi_gw_eccentricities(frgi_distances *d, const double *w, double *out)
 {
-    frgi_host_step(d->ctx, FRGI_HOST_MEANS);
     const double unit = d->scale > 0 ? 1 / (double)d->scale : 1;
     TRY(frgi_distances_squares(d, w, out));
     for (int64_t i = 0; i < d->n; i++) {

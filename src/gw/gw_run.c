@@ -542,8 +542,8 @@ static frg_status keep_start(frg_gw *s)
     return FRG_OK;
 }
 
-/** Every plan is as good: a b' is given. */
-static frg_status degenerate(frg_gw *s)
+/** No steps, and no plan to start from: a b'. */
+static frg_status take_product(frg_gw *s)
 {
     frgi_level *const l = &s->level;
     TRY(frgi_level_reset(l, 0));
@@ -555,9 +555,29 @@ static frg_status degenerate(frg_gw *s)
         frgi_transport_copy(&l->t, rows[1], l->product.row, (size_t)s->y.n * sizeof *rows[1]);
         TRY(frgi_level_pack(l, 1));
     }
-    TRY(frgi_level_solve(l, 3, 0));
-    s->report.reason = FRG_GW_DEGENERATE;
-    return FRG_OK;
+    return frgi_level_solve(l, 3, 0);
+}
+
+/** The plan of a run that takes no steps; every plan is as good where there is nothing to align. */
+static frg_status without_steps(frg_gw *s, bool stays)
+{
+    s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
+    return stays ? keep_start(s) : take_product(s);
+}
+
+/** The steps of the mode.  Positive: stopped. */
+static frg_status take_steps(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    if (s->o.mode == FRG_GW_VERTEX) {
+        return vertex(s);
+    }
+    if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
+        TRY(frgi_level_reset(l, 0));
+        return frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &r->reason, &r->outer_iterations);
+    }
+    return s->o.rank > 0 ? frgi_lowrank_loop(l, &s->factors, s->factors_there, r) : sampled_loop(s);
 }
 
 /** The plan of the last step to its marginals, and its energy; status: of the steps. */
@@ -572,42 +592,38 @@ static frg_status end_plan(frg_gw *s, frg_status status, bool stays)
     return status == FRG_OK ? polished : status;
 }
 
+/** The run but for the verdict.  Positive: stopped. */
+static frg_status make_plan(frg_gw *s)
+{
+    const bool steps = s->o.max_iter > 0 && !s->degenerate,
+               stays = !steps && s->start && !s->degenerate;
+    frg_status status = steps ? take_steps(s) : FRG_OK;
+    if (status < 0) {
+        return status;
+    }
+    if (s->factors_there) { /* a device has the steps of a plan in factors alone */
+        frgi_host_step_open(s->ctx, FRGI_HOST_FACTORED);
+    }
+    if (!steps) {
+        status = without_steps(s, stays);
+    } else if (s->o.rank > 0) {
+        frgi_lowrank_give_plan(&s->level, &s->factors);
+    }
+    status = status < 0 ? status : end_plan(s, status, stays);
+    if (s->factors_there) {
+        frgi_host_step_close(s->ctx);
+    }
+    return status;
+}
+
 static frg_status run(frg_gw *s)
 {
     frgi_level *const l = &s->level;
-    frg_status status;
     frgi_transport_restart(&l->t);
     l->t.list = NULL;
     l->t.passes = 0;
     l->spent.passes = 0;
-    const bool stays = s->o.max_iter == 0 && s->start && !s->degenerate;
-    if (stays) {
-        status = keep_start(s);
-        s->report.reason = FRG_GW_MAX_ITER;
-    } else if (s->degenerate || s->o.max_iter == 0) {
-        status = degenerate(s);
-        s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
-    } else if (s->o.mode == FRG_GW_VERTEX) {
-        status = vertex(s);
-    } else if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
-        TRY(frgi_level_reset(l, 0));
-        status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
-                                 &s->report.outer_iterations);
-    } else if (s->o.rank > 0) {
-        status = frgi_lowrank_loop(l, &s->factors, s->factors_there, &s->report);
-    } else {
-        status = sampled_loop(s);
-    }
-    if (status < 0) {
-        return status;
-    }
-    if (s->factors_there) { /* on the device are the steps alone */
-        frgi_host_step_open(s->ctx, FRGI_HOST_FACTORED);
-    }
-    status = end_plan(s, status, stays);
-    if (s->factors_there) {
-        frgi_host_step_close(s->ctx);
-    }
+    frg_status status = make_plan(s);
     TRY(status);
     if (status == FRG_OK) {
         status = frgi_gw_verdict(s);

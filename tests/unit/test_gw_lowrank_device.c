@@ -152,6 +152,7 @@ static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, con
     CHECK_INT(there->report.reason, here->report.reason);
     CHECK_INT(there->report.coarse_iterations, here->report.coarse_iterations);
     CHECK(there->report.device_launches > 0 && here->report.device_launches == 0);
+    CHECK_INT(host_calls(&there->report.host_steps, "end of a plan in factors"), 1);
     free(here);
     free(there);
 }
@@ -171,6 +172,32 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
     compare(ctx, where, p, &o, start);
     free(start);
     free(p);
+}
+
+/** Where there are no steps to take, none of the host's ends the process, and the plan is a b'. */
+static void no_steps_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    problem *const p = make();
+    for (int alike = 0; alike < 2; alike++) {
+        frg_gw_opts o = one_step();
+        o.max_iter = o.min_iter = alike;
+        for (int64_t e = 0; e < N * N && alike; e++)
+            p->cx[e] = 0;
+        frg_gw *const s = open(ctx, (frgi_gw_place){.dev = dev, .group = group}, p, &o);
+        double row[M];
+        if (s && CHECK(frg_gw_run(s, NULL) >= 0)) {
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 3, 4, matrix(row, 1, M)));
+            for (int64_t j = 0; j < M; j++)
+                CHECK_NEAR(row[j], p->a[3] * p->b[j], 1e-6 * p->a[3] * p->b[j]);
+        }
+        frg_gw_destroy(s);
+    }
+    free(p);
+}
+
+static void no_steps(void)
+{
+    on_host(no_steps_on);
 }
 
 static void parity(void)
@@ -482,7 +509,8 @@ static void faults(void)
     free(p);
 }
 
-static const test_case cases[] = {{"parity", parity},
+static const test_case cases[] = {{"no steps", no_steps},
+                                  {"parity", parity},
                                   {"parity on OpenCL", parity_opencl},
                                   {"whole", whole},
                                   {"whole on OpenCL", whole_opencl},

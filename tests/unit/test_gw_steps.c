@@ -96,7 +96,7 @@ STEP(lowrank, derive, (frgi_lowrank *w, double *value), (w, value))
 STEP(lowrank, mirror, (frgi_lowrank *w, double pace), (w, pace))
 VOID_STEP(lowrank, copy, (frgi_lowrank *w, frgi_copy what), (w, what))
 VOID_STEP(lowrank, round, (frgi_lowrank *w), (w))
-VOID_STEP(lowrank, pack, (frgi_lowrank *w), (w))
+VOID_STEP(lowrank, pack, (frgi_factored *f, const double *a), (f, a))
 
 VOID_STEP(pairs, clear, (frgi_level *l), (l))
 VOID_STEP(pairs, no_cost, (frgi_level *l), (l))
