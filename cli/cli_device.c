@@ -1,6 +1,7 @@
 /* cli_device.c - what a job has done on a device and what it has left to the host, for JSON and for
  * people. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -20,15 +21,21 @@ void device_work_json(frg_json *j, device_work w)
 
 void device_work_fact(frg_report *r, const char *passes_on, device_work w)
 {
-    char text[256], a[32], b[32], c[32], d[32];
-    if (w.launches > 0) {
-        snprintf(text, sizeof text,
-                 "%s%s%s%s kernels and %s waits; %s bytes copied there, %s bytes from there",
-                 passes_on ? "residuals and their audit on " : "", passes_on ? passes_on : "",
-                 passes_on ? "; " : "", grouped(w.launches, a), grouped(w.waits, b),
-                 grouped(w.bytes_in, c), grouped(w.bytes_out, d));
-        frg_report_fact(r, "On the device", text);
+    char text[256], what[96] = "", a[32], b[32], c[32], d[32];
+    if (w.launches == 0) {
+        return;
     }
+    if (passes_on && strcmp(passes_on, "cpu") == 0) {
+        snprintf(what, sizeof what, "the iterations alone, residuals and their audit on the cpu; ");
+    } else if (passes_on) {
+        snprintf(what, sizeof what, "the iterations, residuals and their audit, all on %s; ",
+                 passes_on);
+    }
+    snprintf(text, sizeof text,
+             "%s%s kernels and %s waits; %s bytes copied there, %s bytes from there", what,
+             grouped(w.launches, a), grouped(w.waits, b), grouped(w.bytes_in, c),
+             grouped(w.bytes_out, d));
+    frg_report_fact(r, "On the device", text);
 }
 
 void host_steps_json(frg_json *j, const frg_host_steps *s)
