@@ -274,8 +274,8 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return made(s, module, c, status);
 }
 
-/** Of an alignment: potentials of float64; either may be None. */
-static PyObject *start_potentials(PyObject *self, PyObject *args)
+/** start_potentials(f, g), of float64: where the passes of the first step begin; either may be None. */
+static PyObject *gw_start_potentials(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;
     if (!PyArg_ParseTuple(args, "OO", &f, &g)) {
@@ -291,7 +291,8 @@ static PyObject *start_potentials(PyObject *self, PyObject *args)
     return ext_answer(self, status);
 }
 
-/** Of a Sinkhorn solver: vectors in host memory or on the device; either may be None. */
+/** start(f, g): where the next run of a Sinkhorn solver begins, vectors in host memory or on the device;
+ *  either may be None. */
 static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;
@@ -309,7 +310,7 @@ static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
 }
 
 /** start(plan). */
-static PyObject *gw_start(PyObject *self, PyObject *plan)
+static PyObject *gw_start_plan(PyObject *self, PyObject *plan)
 {
     ext_held h = {.n = 0};
     frg_array view;
@@ -664,8 +665,8 @@ EXT_METHOD(plan_sparse)
 EXT_METHOD(plan_apply)
 EXT_METHOD(plan_vjp)
 EXT_METHOD(plan_labels)
-EXT_METHOD(start_potentials)
-EXT_METHOD(gw_start)
+EXT_METHOD(gw_start_potentials)
+EXT_METHOD(gw_start_plan)
 EXT_METHOD(gw_keep)
 EXT_METHOD(gw_resume)
 EXT_METHOD(gw_distances)
@@ -694,8 +695,8 @@ int ext_types_gw(PyObject *module)
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
     static PyMethodDef gw_members[] = {
-        {"start", gw_start_alone, METH_O, "start(plan)"},
-        {"start_potentials", start_potentials_alone, METH_VARARGS, "start_potentials(f, g)"},
+        {"start", gw_start_plan_alone, METH_O, "start(plan)"},
+        {"start_potentials", gw_start_potentials_alone, METH_VARARGS, "start_potentials(f, g)"},
         {"potentials", gw_potentials_alone, METH_VARARGS, "potentials(f, g)"},
         {"keep", gw_keep_alone, METH_VARARGS, "keep(path, every)"},
         {"resume", gw_resume_alone, METH_VARARGS, "resume(path)"},

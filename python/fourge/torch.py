@@ -400,21 +400,46 @@ def _arrays_of(value):
     return [_arrays_of(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
+def _first_derivative(what):
+    """Refuses a backward pass that is to have derivatives of its own: gradients made by the library carry no graph."""
+    if torch.is_grad_enabled():
+        raise errors.Unsupported(f"{what} a first derivative alone; do not ask for create_graph")
+
+
+def _kinds(*tensors):
+    """What :func:`_gradients` has to know of the inputs; of None it is None."""
+    return [None if t is None else (t.dtype, t.shape) for t in tensors]
+
+
+def _gradients(arrays, kinds, wanted):
+    """The gradients as tensors of the inputs' types and shapes, None where none is wanted."""
+    return [torch.as_tensor(a).to(kind[0]).reshape(kind[1]) if wants else None for a, kind, wants in zip(arrays, kinds, wanted)]
+
+
+def _totals(*weights):
+    """What weights were divided by; uniform ones, None, sum to 1."""
+    return [1.0 if w is None else float(w.sum()) for w in weights]
+
+
+def _of_total(gradient, marginal, total, common=0.0):
+    """The gradient in weights w that are divided by their sum from that in w / sum w, which counts up to a constant: (x - <x, m> + common)
+    / sum w, m the marginal of the plan with the sum 1."""
+    return (gradient - gradient @ marginal / marginal.sum() + common) / total
+
+
 class _Value(torch.autograd.Function):
     """A value whose gradients are known."""
 
     @staticmethod
     def forward(ctx, value, gradients, *tensors):
-        ctx.gradients, ctx.inputs = gradients, [(t.dtype, t.shape) for t in tensors]
+        ctx.gradients, ctx.inputs = gradients, _kinds(*tensors)
         return value
 
     @staticmethod
     def backward(ctx, g):
-        if torch.is_grad_enabled():
-            raise errors.Unsupported("values at a plan have a first derivative alone; do not ask for create_graph")
-        wanted = zip(ctx.gradients, ctx.inputs, ctx.needs_input_grad[2:])
-        return None, None, *(g.to(kind[0]) * torch.as_tensor(a).to(kind[0]).reshape(kind[1]) if wants else None
-                             for a, kind, wants in wanted)
+        _first_derivative("values at a plan have")
+        found = _gradients(ctx.gradients, ctx.inputs, ctx.needs_input_grad[2:])
+        return None, None, *(None if x is None else g.to(x.dtype) * x for x in found)
 
 
 def _value_at(value, like, pairs):
@@ -429,19 +454,19 @@ class _TransportValue(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, cost, a, b, found):
-        ctx.found, ctx.cost, ctx.weights = found, cost, (a, b)
+        ctx.found, ctx.cost_shape, ctx.as_cost = found, cost.shape, {"dtype": cost.dtype, "device": cost.device}
+        ctx.save_for_backward(a, b)
         return cost.new_tensor(found.report["objective"])
 
     @staticmethod
     def backward(ctx, g):
-        if torch.is_grad_enabled():
-            raise errors.Unsupported("the objective has a first derivative alone; do not ask for create_graph")
+        _first_derivative("the objective has")
         out = [None, None, None]
         if ctx.needs_input_grad[0]:
-            plan = torch.empty(ctx.found.shape, dtype=ctx.cost.dtype, device=ctx.cost.device)
-            out[0] = ctx.found.plan(out=plan).mul_(g).reshape(ctx.cost.shape)
+            plan = torch.empty(ctx.found.shape, **ctx.as_cost)
+            out[0] = ctx.found.plan(out=plan).mul_(g).reshape(ctx.cost_shape)
         if any(ctx.needs_input_grad[1:3]):
-            for i, (x, w) in enumerate(zip(ctx.found.potentials, ctx.weights)):
+            for i, (x, w) in enumerate(zip(ctx.found.potentials, ctx.saved_tensors)):
                 if ctx.needs_input_grad[1 + i]:
                     x, wide = torch.as_tensor(x).to(w.device), w.double()
                     mean = torch.where(wide > 0, wide * x, 0.0).sum() / wide.sum()
@@ -464,26 +489,21 @@ class _SinkhornPlan(torch.autograd.Function):
     @staticmethod
     def forward(ctx, cost, a, b, found, size, balanced):
         ctx.found, ctx.size, ctx.balanced = found, size, balanced
-        ctx.inputs = [None if t is None else (t.dtype, t.shape) for t in (cost, a, b)]
-        ctx.sums = [1.0 if w is None else float(w.sum()) for w in (a, b)]
+        ctx.inputs, ctx.sums = _kinds(cost, a, b), _totals(a, b)
         ctx.same_mass = balanced and all(abs(s - size) <= 1e-6 * size for s in ctx.sums)
         ctx.plan = size * found.plan()
         return torch.from_numpy(ctx.plan).to(cost.dtype)
 
     @staticmethod
     def backward(ctx, g):
-        if torch.is_grad_enabled():
-            raise errors.Unsupported("sinkhorn has a first derivative alone; do not ask for create_graph")
+        _first_derivative("sinkhorn has")
         g = _numpy(g).astype(np.float64)
         out = [*ctx.found.vjp(ctx.size * g, "implicit" if ctx.balanced else "unrolled")]
         if ctx.balanced:
             follows = (g * ctx.plan).sum() / 2 if ctx.same_mass else 0.0
-            for i, weights in enumerate((ctx.plan.sum(1), ctx.plan.sum(0))):
-                x = out[1 + i]
-                out[1 + i] = (x - x @ weights / weights.sum() + follows) / ctx.sums[i]
-        tensors = (torch.from_numpy(a).to(kind[0]).reshape(kind[1]) if wants else None
-                   for a, kind, wants in zip(out, ctx.inputs, ctx.needs_input_grad))
-        return *tensors, None, None, None
+            for i, marginal in enumerate((ctx.plan.sum(1), ctx.plan.sum(0))):
+                out[1 + i] = _of_total(out[1 + i], marginal, ctx.sums[i], follows)
+        return *_gradients(out, ctx.inputs, ctx.needs_input_grad), None, None, None
 
 
 def _sinkhorn_plan(found, cost, a, b, size, balanced):
@@ -507,16 +527,14 @@ class _GwPlan(torch.autograd.Function):
     def forward(ctx, c, d, linear, p, q, found, mode, theta, scaled):
         plan = found.plan()
         ctx.found, ctx.mode, ctx.theta, ctx.scaled = found, mode, theta, scaled
-        ctx.inputs = [None if t is None else (t.dtype, t.shape) for t in (c, d, linear, p, q)]
-        ctx.sums = [1.0 if w is None else float(w.sum()) for w in (p, q)]
+        ctx.inputs, ctx.sums = _kinds(c, d, linear, p, q), _totals(p, q)
         ctx.plan = plan
         like = next(t for t in (c, d, linear, p, q) if t is not None)
         return torch.from_numpy(plan).to(like.dtype)
 
     @staticmethod
     def backward(ctx, g):
-        if torch.is_grad_enabled():
-            raise errors.Unsupported("sampled_gw has a first derivative alone; do not ask for create_graph")
+        _first_derivative("sampled_gw has")
         plan, wants = ctx.plan, ctx.needs_input_grad
         v, da, db = ctx.found.vjp(g.double(), ctx.mode)
         out = [None] * 5
@@ -530,11 +548,10 @@ class _GwPlan(torch.autograd.Function):
                     out[i] = (1 - ctx.theta) / units[i] * (whole + whole.T)
         if wants[2]:
             out[2] = ctx.theta * v
-        for i, (x, weights) in enumerate(((da, plan.sum(1)), (db, plan.sum(0)))):
+        for i, (x, marginal) in enumerate(((da, plan.sum(1)), (db, plan.sum(0)))):
             if wants[3 + i]:
-                out[3 + i] = (x - x @ weights / weights.sum()) / ctx.sums[i]
-        tensors = (None if a is None else torch.from_numpy(a).to(kind[0]).reshape(kind[1]) for a, kind in zip(out, ctx.inputs))
-        return *tensors, None, None, None, None
+                out[3 + i] = _of_total(x, marginal, ctx.sums[i])
+        return *_gradients(out, ctx.inputs, wants), None, None, None, None
 
 
 def _euclidean(x):
