@@ -17,7 +17,7 @@
 
 #include "cli.h"
 
-/** How duckdb is told to read a kind of file. */
+/** How duckdb is made to read a kind of file. */
 typedef struct {
     const char *extension, *name, *before, *function;
 } foreign_kind;
@@ -94,8 +94,8 @@ static int lower_limit(int what, rlim_t most)
 static int start_confined(const char *command, const int ends[2], pid_t *child)
 {
     char *const arguments[] = {"duckdb", "-c", (char *)(uintptr_t)command, NULL};
-    int told[2]; /* the errno of a failed start */
-    if (pipe2(told, O_CLOEXEC) != 0) {
+    int failure[2]; /* the errno of a failed start */
+    if (pipe2(failure, O_CLOEXEC) != 0) {
         return errno;
     }
     *child = fork();
@@ -110,15 +110,15 @@ static int start_confined(const char *command, const int ends[2], pid_t *child)
             execvp(arguments[0], arguments);
         }
         const int error = errno;
-        _exit(write(told[1], &error, sizeof error) == sizeof error ? 126 : 127);
+        _exit(write(failure[1], &error, sizeof error) == sizeof error ? 126 : 127);
     }
     int error = *child < 0 ? errno : 0;
-    close(told[1]);
-    if (*child > 0 && read(told[0], &error, sizeof error) == sizeof error) {
+    close(failure[1]);
+    if (*child > 0 && read(failure[0], &error, sizeof error) == sizeof error) {
         while (waitpid(*child, NULL, 0) < 0 && errno == EINTR) {
         }
     }
-    close(told[0]);
+    close(failure[0]);
     return error;
 }
 

@@ -57,7 +57,7 @@ int show_sizes(cli *c, const char *schema, const size_line *lines, int n)
 }
 
 /** Bytes that the folder of FILE of --checkpoint has room for; NaN: nobody knows. */
-static double room_beside(const cli *c)
+static double free_space_beside(const cli *c)
 {
     const char *const slash = strrchr(c->set.checkpoint, '/');
     const size_t length = slash == c->set.checkpoint ? 1 : (size_t)(slash - c->set.checkpoint);
@@ -83,7 +83,7 @@ static const char *with_factor_text(const frg_fe_size *s, char *text, size_t siz
 int show_estimate(cli *c, const char *schema, const frg_fe_size *s, size_t kept)
 {
     const int effects = s->n_factors > 0, first = c->set.fe.first_stage != NULL;
-    const double beside = kept > 0 ? room_beside(c) : (double)NAN;
+    const double beside = kept > 0 ? free_space_beside(c) : (double)NAN;
     char data[128], rows[32], most[128];
     snprintf(data, sizeof data, "%s rows, %lld columns, %d %s", grouped(s->n, rows),
              (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");

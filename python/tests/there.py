@@ -259,9 +259,9 @@ def run(driver, kinds):
         raises(errors.BadArgument, "stream 0", gw.transport, place(driver, cost, ByInterface, stream=0))
         raises(TypeError, "strides", gw.transport, place(driver, cost, ByInterface, strides=(481, 8)))
         raises(errors.BadArgument, "is in no memory of a device", gw.transport, place(driver, cost, ByInterface, data=(cost.ctypes.data, False)))
-        told = place(driver, cost, ByDlpack)
-        gw.transport(told)
-        assert told.asked == [1], told.asked
+        probe = place(driver, cost, ByDlpack)
+        gw.transport(probe)
+        assert probe.asked == [1], probe.asked
     else:
         raises(errors.BadArgument, "queue", gw.transport, place(driver, cost, ByAttributes, queue=driver.loose))
         raises(TypeError, "no queue", gw.transport, place(driver, cost, ByDlpack))

@@ -78,13 +78,13 @@ def in_place(driver, kind):
             want = memory.numbers.copy()
             view(want)[...], report = fe.demean(x, codes, weights, device=driver.kind, method=method)
             there = memory.view(x)
-            found, told = fe.demean(there, codes, weights, out=there, method=method)
+            found, placed = fe.demean(there, codes, weights, out=there, method=method)
             assert found is there and np.array_equal(memory.read(), want), (dtype, x.shape, x.strides)
-            assert all(told[key] == report[key] for key in ("passes_on", "method", "iterations", "audit")), (told, report)
-            assert told["passes_on"].startswith(driver.kind), told["passes_on"]
+            assert all(placed[key] == report[key] for key in ("passes_on", "method", "iterations", "audit")), (placed, report)
+            assert placed["passes_on"].startswith(driver.kind), placed["passes_on"]
             if 0 < x[0].size <= 8 and method == "auto":
                 for key in ("device_bytes_in", "device_bytes_out"):
-                    assert report[key] - told[key] == x.nbytes, (key, report[key], told[key], x.nbytes)
+                    assert report[key] - placed[key] == x.nbytes, (key, report[key], placed[key], x.nbytes)
 
 
 def as_on_the_host(driver, kind):
@@ -96,13 +96,13 @@ def as_on_the_host(driver, kind):
             host, report = fe.demean(x, codes, WEIGHTS, device="cpu")
             memory = Memory(driver, x, kind)
             there, weights = memory.view(None), place(driver, WEIGHTS, kind)
-            _, told = fe.demean(there, codes, weights, out=there)
+            _, placed = fe.demean(there, codes, weights, out=there)
             centred = x - np.average(x, axis=0, weights=WEIGHTS)
             size = np.sqrt(WEIGHTS @ centred**2)
-            bound = np.nan_to_num(report["error_bound"]) + np.nan_to_num(told["error_bound"])
+            bound = np.nan_to_num(report["error_bound"]) + np.nan_to_num(placed["error_bound"])
             rounding = 2 * np.sqrt(WEIGHTS.sum()) * 8 * (4 * 2.0**-53 * np.sqrt(N) + (2.0**-24 if dtype == np.float32 else 0))
             assert np.all(np.sqrt(WEIGHTS @ (memory.read() - host).astype(float) ** 2) <= bound * size + rounding)
-            assert all(told["converged"]) and told["status"] == "FRG_OK"
+            assert all(placed["converged"]) and placed["status"] == "FRG_OK"
 
 
 def beside(driver, kind):

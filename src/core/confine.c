@@ -154,7 +154,7 @@ size_t frgi_confined_memory(const frgi_confined *c)
 static void lock_down(frgi_confined *c)
 {
     frg_context *const ctx = c->ctx;
-    const size_t room = frgi_confined_memory(c);
+    const size_t allowed = frgi_confined_memory(c);
     const size_t now = address_space(ctx);
     let_signals_be();
     limit(RLIMIT_CORE, 0);
@@ -163,7 +163,7 @@ static void lock_down(frgi_confined *c)
     limit(RLIMIT_NOFILE, FILES);
     limit(RLIMIT_CPU, SECONDS);
     if (now > 0) {
-        limit(RLIMIT_AS, frgi_add(now, room));
+        limit(RLIMIT_AS, frgi_add(now, allowed));
     }
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -427,7 +427,7 @@ static bool is_interrupted(const frg_context *ctx)
 
 frg_status frgi_stopped(const frg_context *ctx)
 {
-    frgi_spool_look(ctx);
+    frgi_spool_trim(ctx);
     const bool over =
         ctx->opts.time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->opts.time_limit;
     return is_interrupted(ctx) ? FRG_INTERRUPTED : over ? FRG_TIME_LIMIT : FRG_OK;

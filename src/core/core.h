@@ -184,7 +184,7 @@ FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
 void frgi_writer_abandon(frgi_writer **w);
 
 /** Bytes that the folder of a file's path has room for; false where the system does not say. */
-bool frgi_room_beside(const char *path, size_t *bytes);
+bool frgi_free_space_beside(const char *path, size_t *bytes);
 
 /** FRG_INTERRUPTED where it has, FRG_TIME_LIMIT where the run's time is over, else FRG_OK. */
 frg_status frgi_stopped(const frg_context *ctx);

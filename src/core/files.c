@@ -75,7 +75,7 @@ static const char *folder_of(const char *path, char folder[PATH_MAX])
     return folder;
 }
 
-bool frgi_room_beside(const char *path, size_t *bytes)
+bool frgi_free_space_beside(const char *path, size_t *bytes)
 {
     char folder[PATH_MAX];
     struct statvfs v;

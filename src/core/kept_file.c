@@ -24,7 +24,7 @@ _Static_assert(sizeof(head) == 48, "the layout of the file has no gaps");
 static void add(frgi_running_sum *s, const char *bytes, size_t count)
 {
     while (count > 0) {
-        const size_t room = sizeof s->block - s->held, take = count < room ? count : room;
+        const size_t space = sizeof s->block - s->held, take = count < space ? count : space;
         memcpy(s->block + s->held, bytes, take);
         s->held += take;
         bytes += take;
@@ -50,15 +50,15 @@ size_t frgi_keep_bytes(int checksums)
 
 frg_status frgi_keep_room(frg_context *ctx, const char *path, size_t bytes)
 {
-    size_t room;
-    if (!frgi_room_beside(path, &room)) {
+    size_t available;
+    if (!frgi_free_space_beside(path, &available)) {
         return FRG_OK; /* who writes will see */
     }
-    frgi_log(ctx, 1, "'%s' takes %zu bytes, its folder has room for %zu", path, bytes, room);
-    if (bytes > room) {
+    frgi_log(ctx, 1, "'%s' takes %zu bytes, its folder has room for %zu", path, bytes, available);
+    if (bytes > available) {
         frgi_at(ctx, "%s", path);
         FAIL(ctx, E_ROOM, "'%s' would take %zu bytes, and its folder has room for %zu", path, bytes,
-             room);
+             available);
     }
     return FRG_OK;
 }

@@ -85,9 +85,9 @@ static int64_t stretch_end(const frgi_row_order *o, int64_t begin)
 
 /** Between stretches pages go, `bytes` are reported, and where `stops` the run may have been
  *  stopped. */
-static frg_status look(frg_context *ctx, int64_t bytes, bool stops)
+static frg_status between_stretches(frg_context *ctx, int64_t bytes, bool stops)
 {
-    frgi_spool_look(ctx);
+    frgi_spool_trim(ctx);
     frgi_pass_did(ctx, bytes);
     return stops ? frgi_stopped(ctx) : FRG_OK;
 }
@@ -99,7 +99,7 @@ static void place_rows(frgi_row_order *o, const frg_context *ctx, const int32_t 
     int64_t next[MOST_BUCKETS];
     bucket_starts(o, next);
     for (int64_t begin = 0; begin < o->n; begin += STRETCH) {
-        frgi_spool_look(ctx);
+        frgi_spool_trim(ctx);
         for (int64_t i = begin; i < stretch_end(o, begin); i++) {
             const uint32_t p = level_next[levels[i]]++;
             const int b = (int)(p / (uint64_t)o->window);
@@ -317,7 +317,8 @@ static frg_status to_buckets(const frgi_row_order *o, frg_context *ctx, const fr
                 .place = frgi_spool_place_of(ctx, o->moved)};
     bucket_starts(o, c.next);
     for (int64_t begin = 0; begin < o->n; begin += STRETCH) {
-        const frg_status stopped = look(ctx, begin > 0 ? STRETCH * (int64_t)bytes : 0, stops);
+        const frg_status stopped =
+            between_stretches(ctx, begin > 0 ? STRETCH * (int64_t)bytes : 0, stops);
         if (stopped != FRG_OK) {
             return stopped;
         }
@@ -346,7 +347,7 @@ static void from_buckets(const frgi_row_order *o, frg_context *ctx, const frgi_c
     for (int64_t begin = 0; begin < o->n; begin += step) {
         const int64_t end = begin + step < o->n ? begin + step : o->n;
         const frgi_columns y = buffered(x, begin, end - begin, o->buffer);
-        (void)look(ctx, begin > 0 ? step * (int64_t)bytes : 0, false);
+        (void)between_stretches(ctx, begin > 0 ? step * (int64_t)bytes : 0, false);
         for (int64_t i = begin; i < end; i++) {
             move(&y, i - begin, o->moved + (size_t)next[o->bucket[i]]++ * bytes, true);
         }
@@ -398,11 +399,11 @@ static frg_status place_all(const frgi_row_order *o, frg_context *ctx, const frg
                        frgi_spool_place_of(ctx, o->moved)};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(place_threads(o, ctx, window))
     for (int b = 0; b < o->buckets; b++) {
-        if (look(ctx, (int64_t)window, stops) == FRG_OK) {
+        if (between_stretches(ctx, (int64_t)window, stops) == FRG_OK) {
             place_bucket(o, ctx, b, &p, o->buffer + (size_t)omp_get_thread_num() * window);
         }
     }
-    return look(ctx, 0, stops);
+    return between_stretches(ctx, 0, stops);
 }
 
 frg_status frgi_row_order_forward(const frgi_row_order *o, frg_context *ctx,

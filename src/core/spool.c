@@ -67,9 +67,9 @@ struct frgi_spool {
     size_t held, peak;
     int error;   /* of a page that was not written; 0: none */
     size_t most; /* bytes that the process was seen to hold */
-    double looked;
+    double trimmed;
     mapping *blocks;
-    pthread_mutex_t lock; /* of `blocks`, `closing`, `most` and `looked` */
+    pthread_mutex_t lock; /* of `blocks`, `closing`, `most` and `trimmed` */
     pthread_cond_t wake;
     pthread_t keeper;
     bool kept, closing;
@@ -121,13 +121,13 @@ static bool keep_below(frgi_spool *s)
     return files > allowed / 4;
 }
 
-void frgi_spool_look(const frg_context *ctx)
+void frgi_spool_trim(const frg_context *ctx)
 {
     frgi_spool *const s = ctx->spool;
     if (s && s->kept && pthread_mutex_trylock(&s->lock) == 0) {
         const double now = frgi_seconds();
-        if (now - s->looked > LEAST_BETWEEN) {
-            s->looked = now;
+        if (now - s->trimmed > LEAST_BETWEEN) {
+            s->trimmed = now;
             keep_below(s);
         }
         pthread_mutex_unlock(&s->lock);
@@ -166,7 +166,7 @@ static bool start_keeper(frgi_spool *s)
 /* ---- the folder ------------------------------------------------------------------------------ */
 
 /** Bytes that the folder has room for; 0: it cannot be asked. */
-static size_t room_in(const char *folder)
+static size_t free_space_in(const char *folder)
 {
     struct statvfs v;
     return statvfs(folder, &v) == 0 ? frgi_mul((size_t)v.f_bavail, (size_t)v.f_frsize) : 0;
@@ -178,11 +178,11 @@ static frg_status refuse_folder(frg_context *ctx, const char *folder, int error)
     FAIL(ctx, E_CREATE, "the spool folder '%s' cannot be used: %s", folder, strerror(error));
 }
 
-static frg_status no_room(frg_context *ctx, const char *folder, size_t bytes, const char *what)
+static frg_status refuse_bytes(frg_context *ctx, const char *folder, size_t bytes, const char *what)
 {
     frgi_at(ctx, "%s", folder);
     FAIL(ctx, E_SPOOL, "%s beyond the memory limit: %zu bytes on disk, '%s' has room for %zu", what,
-         bytes, folder, room_in(folder));
+         bytes, folder, free_space_in(folder));
 }
 
 /** A file system in memory would take what is to be spared. */
@@ -345,8 +345,9 @@ static frg_status begin(frg_context *ctx)
 static frg_status no_place(frg_context *ctx, int error, size_t more, const char *what)
 {
     const char *const folder = ctx->spool->folder;
-    return error == ENOSPC || error == EFBIG || error == EDQUOT ? no_room(ctx, folder, more, what)
-                                                                : refuse_folder(ctx, folder, error);
+    return error == ENOSPC || error == EFBIG || error == EDQUOT
+               ? refuse_bytes(ctx, folder, more, what)
+               : refuse_folder(ctx, folder, error);
 }
 
 static void count(frgi_spool *s, size_t more, size_t less)
@@ -702,13 +703,13 @@ size_t frg_spool_bytes(const frg_context *ctx)
 
 size_t frg_spool_room(const frg_context *ctx)
 {
-    return ctx && ctx->spool ? room_in(ctx->spool->folder) : 0;
+    return ctx && ctx->spool ? free_space_in(ctx->spool->folder) : 0;
 }
 
 size_t frgi_data_allowed(const frg_context *ctx)
 {
     const size_t memory = frgi_memory_allowed(ctx);
-    return ctx->spool ? frgi_add(memory, room_in(ctx->spool->folder)) : memory;
+    return ctx->spool ? frgi_add(memory, free_space_in(ctx->spool->folder)) : memory;
 }
 
 frg_status frgi_spool_expect(frg_context *ctx, size_t bytes, const char *what)
@@ -719,8 +720,9 @@ frg_status frgi_spool_expect(frg_context *ctx, size_t bytes, const char *what)
         return FRG_OK;
     }
     TRY(check_folder(ctx, s->folder));
-    return bytes - in_memory > room_in(s->folder) ? no_room(ctx, s->folder, bytes - in_memory, what)
-                                                  : FRG_OK;
+    return bytes - in_memory > free_space_in(s->folder)
+               ? refuse_bytes(ctx, s->folder, bytes - in_memory, what)
+               : FRG_OK;
 }
 
 void frgi_spool_from(frg_context *ctx, size_t bytes)

@@ -39,7 +39,7 @@ void frgi_spool_put(const frg_context *ctx, frgi_spool_place place, void *to, co
 /** E_DISK where a call of the system met a page of a block that cannot be read (EFAULT). */
 FRG_MUST_USE frg_status frgi_spool_fault(frg_context *ctx, int error);
 /** Lets pages go where the process holds more than it is to: where passes look around anyway. */
-void frgi_spool_look(const frg_context *ctx);
+void frgi_spool_trim(const frg_context *ctx);
 /** Ends the spool of a context that has no blocks any more. */
 void frgi_spool_close(frg_context *ctx);
 

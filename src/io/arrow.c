@@ -88,7 +88,7 @@ typedef struct {
     const struct ArrowSchema *schema;
     column *columns; /* those that are wanted */
     int64_t n_columns;
-    int64_t rows, room; /* written, and what the columns' memory is for */
+    int64_t rows, capacity; /* written, and what the columns' memory is for */
 } arrow_read;
 
 /** The child with its own offset and the batch's (a struct's children are not sliced with it). */
@@ -429,7 +429,7 @@ static bool lend(column *c, const struct ArrowArray *batch)
 }
 
 /** Memory of all columns for `rows` rows; what is lent needs none. */
-static frg_status make_room(arrow_read *r, int64_t rows)
+static frg_status reserve(arrow_read *r, int64_t rows)
 {
     for (int64_t k = 0; k < r->n_columns; k++) {
         column *const c = &r->columns[k];
@@ -438,16 +438,16 @@ static frg_status make_room(arrow_read *r, int64_t rows)
             TRY(frgi_resize(r->ctx, &c->memory.values, frgi_mul((size_t)rows, bytes), c->name));
         }
     }
-    r->room = rows;
+    r->capacity = rows;
     return FRG_OK;
 }
 
 /** Writes a batch behind the rows that are there. */
 static frg_status append(arrow_read *r, const struct ArrowArray *batch)
 {
-    if (batch->length > r->room - r->rows) {
+    if (batch->length > r->capacity - r->rows) {
         const int64_t least = r->rows + batch->length;
-        TRY(make_room(r, least > INT64_MAX / 2 ? least : least + least / 2));
+        TRY(reserve(r, least > INT64_MAX / 2 ? least : least + least / 2));
     }
     for (int64_t k = 0; k < r->n_columns; k++) {
         column *const c = &r->columns[k];
@@ -648,7 +648,7 @@ static frg_status read_whole(arrow_read *r, frg_table *t, struct ArrowArrayStrea
     for (int64_t k = 0; k < r->n_columns && t->n_batches == 1 && t->n > 0; k++) {
         lent |= lend(&r->columns[k], &t->batches[0]);
     }
-    TRY(make_room(r, t->n));
+    TRY(reserve(r, t->n));
     for (int64_t b = 0; b < t->n_batches; b++) {
         TRY(append(r, &t->batches[b]));
     }
@@ -681,7 +681,7 @@ static frg_status read_by_batches(arrow_read *r, frg_table *t, struct ArrowArray
         }
         TRY(status);
         if (!more) {
-            return make_room(r, r->rows);
+            return reserve(r, r->rows);
         }
     }
 }

@@ -155,8 +155,8 @@ static frg_status add_variable(dta *d, readstat_variable_t *v, const char *label
     return frgi_dta_column_open(c, d->ctx, d->rows);
 }
 
-/** Dates stay the numbers that they are; what they count is told. */
-static void tell_of_date(const dta *d, const char *name, const char *format)
+/** Dates stay the numbers that they are; a message says what they count. */
+static void log_date_unit(const dta *d, const char *name, const char *format)
 {
     static const struct {
         char letter;
@@ -190,7 +190,7 @@ static int on_variable(int index, readstat_variable_t *v, const char *label_set,
     if (go_on != READSTAT_HANDLER_OK || !wanted) {
         return go_on != READSTAT_HANDLER_OK ? go_on : READSTAT_HANDLER_SKIP_VARIABLE;
     }
-    tell_of_date(d, d->lib.variable_get_name(v), d->lib.variable_get_format(v));
+    log_date_unit(d, d->lib.variable_get_name(v), d->lib.variable_get_format(v));
     return READSTAT_HANDLER_OK;
 }
 

@@ -6,7 +6,7 @@
  *     with value labels  CATEGORY        in the order of the values; a level is the label's text
  *
  * Labels of some of the values that occur alone mark ends of a scale (99: "99 or more"), as Stata,
- * for which labels change no number, has them: such a column stays numbers, and that is told.  Two
+ * for which labels change no number, has them: such a column stays numbers, and a warning says so.  Two
  * values with one text are two levels: from the second on the value stands behind it: "yes
  * (2)".
  */
@@ -283,8 +283,8 @@ static int64_t count_unlabelled(const frgi_dta_column *c, const frgi_dta_labels 
 }
 
 /** Levels of what has labels; the numbers again where a value has none. */
-static frg_status settle(frgi_dta_column *c, frg_context *ctx, const frgi_dta_labels *labels,
-                         const frgi_dta_column *first, int64_t set, int64_t rows)
+static frg_status apply_labels(frgi_dta_column *c, frg_context *ctx, const frgi_dta_labels *labels,
+                               const frgi_dta_column *first, int64_t set, int64_t rows)
 {
     if (!c->label_set[0]) {
         return FRG_OK;
@@ -324,7 +324,7 @@ frg_status frgi_dta_column_finish(frgi_dta_column *c, frg_context *ctx,
                                   const frgi_dta_labels *labels, const frgi_dta_column *first,
                                   int64_t set, frg_table *t)
 {
-    TRY(settle(c, ctx, labels, first, set, frg_table_rows(t)));
+    TRY(apply_labels(c, ctx, labels, first, set, frg_table_rows(t)));
     const bool coded = c->coded;
     frgi_column_memory m = {.name = c->name, .values = c->values};
     const int64_t n_labels = coded ? c->dictionary.count : 0;

@@ -97,16 +97,16 @@ static frg_status step(void *state, frgi_unpacking *u)
         return FRG_OK;
     }
     const int64_t in = u->waiting < ZLIB_MOST ? u->waiting : ZLIB_MOST;
-    const int64_t room = u->room < ZLIB_MOST ? u->room : ZLIB_MOST;
+    const int64_t space = u->available < ZLIB_MOST ? u->available : ZLIB_MOST;
     g->z.next_in = (z_const Bytef *)u->from;
     g->z.avail_in = (uInt)in;
     g->z.next_out = (Bytef *)u->to;
-    g->z.avail_out = (uInt)room;
+    g->z.avail_out = (uInt)space;
     const int code = inflate(&g->z, Z_NO_FLUSH);
     u->from += in - g->z.avail_in;
     u->waiting -= in - g->z.avail_in;
-    u->to += room - g->z.avail_out;
-    u->room -= room - g->z.avail_out;
+    u->to += space - g->z.avail_out;
+    u->available -= space - g->z.avail_out;
     g->taken += in - g->z.avail_in;
     u->inside = code != Z_STREAM_END;
     return code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR ? FRG_OK

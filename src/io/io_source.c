@@ -255,7 +255,7 @@ static frg_status get_unpacked(frgi_source *s, char *to, int64_t bytes, int64_t 
         const bool ended = s->waiting == 0; /* what is unpacked already may still be handed on */
         frgi_unpacking u = {s->next, s->waiting, to + *got, bytes - *got, s->inside};
         const frg_status status = s->packing->step(s->unpacker, &u);
-        const int64_t made = bytes - *got - u.room;
+        const int64_t made = bytes - *got - u.available;
         take(s, s->waiting - u.waiting);
         s->made += made;
         *got += made;

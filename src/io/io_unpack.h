@@ -6,12 +6,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Packed bytes that wait and room to be filled; a step moves both on. */
+/** Packed bytes that wait and space to be filled; a step moves both on. */
 typedef struct {
     const char *from;
     int64_t waiting;
     char *to;
-    int64_t room;
+    int64_t available;
     bool inside; /* a member or frame has begun: the file must not end here */
 } frgi_unpacking;
 

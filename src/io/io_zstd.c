@@ -77,12 +77,12 @@ static frg_status step(void *state, frgi_unpacking *u)
 {
     zstd *const z = state;
     ZSTD_inBuffer in = {u->from, (size_t)u->waiting, 0};
-    ZSTD_outBuffer out = {u->to, (size_t)u->room, 0};
+    ZSTD_outBuffer out = {u->to, (size_t)u->available, 0};
     const size_t code = ZSTD_decompressStream(z->stream, &out, &in);
     u->from += in.pos;
     u->waiting -= (int64_t)in.pos;
     u->to += out.pos;
-    u->room -= (int64_t)out.pos;
+    u->available -= (int64_t)out.pos;
     z->taken += (int64_t)in.pos;
     u->inside = code != 0; /* 0: a frame has ended, and all of it is handed on */
     return ZSTD_isError(code) ? stream_failed(z, code) : FRG_OK;

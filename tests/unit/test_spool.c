@@ -521,8 +521,8 @@ static void bounds_of_leverages(void)
         CHECK(frg_fe_fit(&f, disk, formulas[k / 3], t, &o) >= 0);
         const size_t had = frg_spool_bytes(disk);
         CHECK_SAYS(had <= size.spool_bytes + LIMIT / 16 && size.spool_bytes < 4 * had,
-                   "%s, %s: %zu bytes on the disk, %zu told", formulas[k / 3], specs[k % 3], had,
-                   size.spool_bytes);
+                   "%s, %s: %zu bytes on the disk, %zu reported", formulas[k / 3], specs[k % 3],
+                   had, size.spool_bytes);
         frg_fe_destroy(f);
         frg_table_destroy(t);
         frg_context_destroy(disk);
@@ -549,7 +549,7 @@ static void bounds_with_a_factor(void)
         CHECK_INT(size.spool_with_factor_bytes, size.spool_bytes + (k == 0 ? 1 : 2) * cap);
         CHECK(frg_fe_fit(&f, disk, formulas[k], t, &o) >= 0);
         CHECK_SAYS(frg_spool_bytes(disk) <= size.spool_with_factor_bytes,
-                   "%s: %zu bytes on the disk, %zu told", formulas[k], frg_spool_bytes(disk),
+                   "%s: %zu bytes on the disk, %zu reported", formulas[k], frg_spool_bytes(disk),
                    size.spool_with_factor_bytes);
         frg_fe_destroy(f);
         frg_table_destroy(t);
@@ -674,7 +674,7 @@ static void predictions(void)
     for (int family = 0; family < 2; family++) {
         frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
         frg_table *const t = make_table(memory, 900, false), *const u = copy_table(disk, t);
-        frg_table *const other = make_table(memory, 700, false), *const twin =
+        frg_table *const other = make_table(memory, 700, false), *const other_copy =
                                                                      copy_table(disk, other);
         frg_fe *want = NULL, *got = NULL;
         frg_fe_opts o;
@@ -688,7 +688,7 @@ static void predictions(void)
         if (want && got) {
             compare_fits(got, want, disk, memory, true);
             CHECK_OK(memory, frg_fe_predict(want, other, p[0], &unseen[0]));
-            CHECK_OK(disk, frg_fe_predict(got, twin, p[1], &unseen[1]));
+            CHECK_OK(disk, frg_fe_predict(got, other_copy, p[1], &unseen[1]));
             CHECK_BITS(p[1], p[0], sizeof p[0]);
             CHECK_INT(unseen[1], unseen[0]);
         }
@@ -697,7 +697,7 @@ static void predictions(void)
         frg_table_destroy(t);
         frg_table_destroy(u);
         frg_table_destroy(other);
-        frg_table_destroy(twin);
+        frg_table_destroy(other_copy);
         frg_context_destroy(memory);
         frg_context_destroy(disk);
     }
@@ -786,7 +786,7 @@ static void goes_on_elsewhere(void)
     }
 }
 
-/** What was told of the columns' way into the order of the levels, and of the way back. */
+/** What progress said of the columns' way into the order of the levels, and of the way back. */
 typedef struct {
     int64_t times[2], total[2];
     bool in_turn;
@@ -805,7 +805,7 @@ static int watch(const frg_progress *p, void *user)
     return 0;
 }
 
-/** y and x go there and back together, and each way is told of. */
+/** y and x go there and back together, and progress says so each way. */
 static void progress_of(const design *d)
 {
     ways w = {.in_turn = true};
