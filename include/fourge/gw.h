@@ -159,7 +159,7 @@ FRG_API FRG_MUST_USE frg_status frg_plan_labels(const frg_plan *p, const int32_t
 
 /** How costs are held between the passes, n m entries.  Passes over fixed point end with passes,
  *  one at least, over the costs as they were given (f32, made anew for each), which the plan is of
- *  and whose error is told; bfloat16 kernels alike. */
+ *  and whose error is reported; bfloat16 kernels alike. */
 typedef enum {
     FRG_GW_STORE_AUTO, /* f32; see frg_gw_opts.cost_store for alignments */
     FRG_GW_STORE_F32,  /* float */

@@ -40,7 +40,7 @@ static frg_status failed(frgi_device *dev, frg_status status, const frgi_device_
     frgi_device_error more = {""};
     if (dev->machine) {
         const frg_status ended = dev->ops->event.wait(dev->machine, NULL, &more);
-        (void)ended; /* what is told is the first failure */
+        (void)ended; /* what is reported is the first failure */
     }
     switch (status) {
     case FRG_NO_MEMORY:
@@ -402,7 +402,7 @@ void frgi_device_unpin(frgi_device *dev, void **p)
     *p = NULL;
 }
 
-frgi_buffer frgi_device_part(frgi_buffer b, size_t offset, size_t bytes)
+frgi_buffer frgi_device_slice(frgi_buffer b, size_t offset, size_t bytes)
 {
     assert(offset <= b.bytes && bytes <= b.bytes - offset);
     return (frgi_buffer){b.handle, b.offset + offset, bytes};
@@ -484,14 +484,14 @@ frg_status frgi_device_wait(frgi_device *dev)
 
 frg_status frgi_event_record(frgi_device *dev, frgi_event *out)
 {
-    ASK(dev, dev->ops->event.record(dev->machine, &out->mark, &e));
+    ASK(dev, dev->ops->event.record(dev->machine, &out->handle, &e));
     return FRG_OK;
 }
 
 frg_status frgi_event_reached(frgi_device *dev, frgi_event event, bool *out)
 {
     int reached;
-    ASK(dev, dev->ops->event.reached(dev->machine, event.mark, &reached, &e));
+    ASK(dev, dev->ops->event.reached(dev->machine, event.handle, &reached, &e));
     *out = reached;
     return FRG_OK;
 }
@@ -499,12 +499,12 @@ frg_status frgi_event_reached(frgi_device *dev, frgi_event event, bool *out)
 frg_status frgi_event_wait(frgi_device *dev, frgi_event event)
 {
     dev->counted.waits++;
-    ASK(dev, dev->ops->event.wait(dev->machine, event.mark, &e));
+    ASK(dev, dev->ops->event.wait(dev->machine, event.handle, &e));
     return FRG_OK;
 }
 
 void frgi_event_forget(frgi_device *dev, frgi_event *event)
 {
-    dev->ops->event.forget(dev->machine, event->mark);
-    event->mark = NULL;
+    dev->ops->event.forget(dev->machine, event->handle);
+    event->handle = NULL;
 }

@@ -195,7 +195,7 @@ typedef struct frgi_device frgi_device;
 /** A loaded program; the device's, until it is closed. */
 typedef struct frgi_program frgi_program;
 typedef struct {
-    void *mark;
+    void *handle;
 } frgi_event;
 
 /** What went over since the device was opened or the counts were reset. */
@@ -255,7 +255,7 @@ FRG_MUST_USE frg_status frgi_vector_get(frg_context *ctx, const frg_array *from,
 FRG_MUST_USE frg_status frgi_vector_put(frg_context *ctx, const frg_array *to, const char *what,
                                         int64_t n, const double *from);
 /** `bytes` of b from `offset` on, a multiple of frgi_device_is(dev)->align. */
-frgi_buffer frgi_device_part(frgi_buffer b, size_t offset, size_t bytes);
+frgi_buffer frgi_device_slice(frgi_buffer b, size_t offset, size_t bytes);
 
 /** Host memory for frgi_device_get: with other memory a copy of CUDA waits until it is done. */
 FRG_MUST_USE frg_status frgi_device_pin(frgi_device *dev, size_t bytes, void **out);

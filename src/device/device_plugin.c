@@ -170,7 +170,8 @@ int frg_device_count(frg_device_kind kind)
                : count;
 }
 
-static frg_status look(frg_device which, frgi_device_properties *out, frgi_device_error *e)
+static frg_status get_properties(frg_device which, frgi_device_properties *out,
+                                 frgi_device_error *e)
 {
     const frgi_device_setup setup = plain_setup();
     const frgi_device_ops *ops;
@@ -191,7 +192,7 @@ frg_status frg_device_get(frg_device which, frg_device_info *out)
     }
     frgi_device_properties is = {.name = ""};
     frgi_device_error e = {""};
-    const frg_status status = look(which, &is, &e);
+    const frg_status status = get_properties(which, &is, &e);
     *out = (frg_device_info){.there = status == FRG_OK};
     snprintf(out->reason, sizeof out->reason, "%.*s", (int)sizeof out->reason - 1, e.text);
     if (status < 0) {

@@ -227,7 +227,7 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     const double least = fmin(sum_a, sum_b);
     REQUIRE(ctx, s->o.mass <= least * (1 + 1e-12), "mass is %g, the weights sum to %g and %g",
             s->o.mass, sum_a, sum_b);
-    s->o.mass = frgi_is_part(s->o.mass, sum_a, sum_b) ? s->o.mass : 0;
+    s->o.mass = frgi_is_partial(s->o.mass, sum_a, sum_b) ? s->o.mass : 0;
     if (s->o.mass > 0) {
         REQUIRE(ctx, s->o.mass >= LEAST_MASS * least,
                 "mass is %g, less than %g of the weights' sum %g, which sums in double do not tell",

@@ -49,7 +49,7 @@ typedef struct {
     int64_t n, m;
     double *c, *d;        /* all distances, scaled */
     double *p, *q, *cost; /* n x m: P, Q, L */
-    double *half;         /* n x m: C P; n + m at least */
+    double *product;      /* n x m: C P; n + m at least */
     double *sums;         /* n + m: of rows and of columns */
     double mass;          /* of P */
     double linear;        /* <L, P> */
@@ -82,9 +82,9 @@ static void linearise(audit *v)
     const int64_t n = v->n, m = v->m;
     const double theta = l->o->linear_weight, share = (1 - theta) / v->mass;
     take_sums(v, v->p, v->sums);
-    frgi_product_dense(l->ctx, 'N', 'N', n, m, n, 1, v->c, v->p, 0, v->half);
-    frgi_product_dense(l->ctx, 'N', 'N', n, m, m, -2 * share, v->half, v->d, 0, v->cost);
-    double *const of_column = v->half; /* its first row: C P is in the cost */
+    frgi_product_dense(l->ctx, 'N', 'N', n, m, n, 1, v->c, v->p, 0, v->product);
+    frgi_product_dense(l->ctx, 'N', 'N', n, m, m, -2 * share, v->product, v->d, 0, v->cost);
+    double *const of_column = v->product; /* its first row: C P is in the cost */
     for (int64_t j = 0; j < m; j++) {
         of_column[j] = share * frgi_square_term(v->d + j * m, v->sums + n, m);
     }
@@ -159,7 +159,7 @@ static double value_of(const audit *v, const double *plan, const double *sums, d
 static void take_gain(audit *v, bool blurred)
 {
     frg_gw *const g = v->g;
-    double *const of_p = v->sums, *const of_q = v->half, of_best; /* n + m: C P is in the cost */
+    double *const of_p = v->sums, *const of_q = v->product, of_best; /* n + m: C P is in the cost */
     take_sums(v, v->p, of_p);
     take_sums(v, v->q, of_q);
     const double now = value_of(v, v->p, of_p, &v->linear),
@@ -349,7 +349,7 @@ static frg_status open_audit(audit *v)
     TRY(NEW(ctx, &v->p, cells, what));
     TRY(NEW(ctx, &v->q, cells, what));
     TRY(NEW(ctx, &v->cost, cells, what));
-    TRY(NEW(ctx, &v->half, frgi_add(cells, (size_t)(v->n + v->m)), what));
+    TRY(NEW(ctx, &v->product, frgi_add(cells, (size_t)(v->n + v->m)), what));
     return NEW(ctx, &v->sums, v->n + v->m, what);
 }
 
@@ -361,7 +361,7 @@ static void close_audit(audit *v)
     DROP(ctx, &v->p);
     DROP(ctx, &v->q);
     DROP(ctx, &v->cost);
-    DROP(ctx, &v->half);
+    DROP(ctx, &v->product);
     DROP(ctx, &v->sums);
 }
 

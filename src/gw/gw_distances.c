@@ -19,13 +19,14 @@ static frg_status grow_cache(frgi_distances *d, int64_t slots)
         return FRG_OK;
     }
     const int64_t grown = 2 * d->slots > slots ? 2 * d->slots : slots;
-    const int64_t room = grown < d->capacity || slots > d->capacity ? grown : d->capacity;
-    TRY(GROW(d->ctx, &d->cache, frgi_mul((size_t)room, (size_t)d->n), "the cache of distances"));
-    TRY(GROW(d->ctx, &d->owner, room, "the cache of distances"));
-    for (int64_t s = d->slots; s < room; s++) {
+    const int64_t enlarged = grown < d->capacity || slots > d->capacity ? grown : d->capacity;
+    TRY(GROW(d->ctx, &d->cache, frgi_mul((size_t)enlarged, (size_t)d->n),
+             "the cache of distances"));
+    TRY(GROW(d->ctx, &d->owner, enlarged, "the cache of distances"));
+    for (int64_t s = d->slots; s < enlarged; s++) {
         d->owner[s] = -1;
     }
-    d->slots = room;
+    d->slots = enlarged;
     return FRG_OK;
 }
 

@@ -381,8 +381,8 @@ static frg_status check(frg_context *ctx, const frg_graph *anchor, const frg_arr
 static frg_status open_all(embedding *e, const frg_graph *anchor, double lambda, int64_t k)
 {
     frg_context *const ctx = e->ctx;
-    const int64_t room = e->total < e->m ? e->total : e->m;
-    e->width = k + EXTRA < room ? k + EXTRA : room;
+    const int64_t full = e->total < e->m ? e->total : e->m;
+    e->width = k + EXTRA < full ? k + EXTRA : full;
     const int64_t w = e->width, most = e->total > e->m ? e->total : e->m;
     TRY(NEW(ctx, &e->v, frgi_mul((size_t)e->m, (size_t)w), "an embedding"));
     TRY(NEW(ctx, &e->z, frgi_mul((size_t)e->m, (size_t)w), "an embedding"));

@@ -55,9 +55,9 @@ static void centre(float *gaps, const frgi_pair *pairs, int64_t count, const flo
     }
 }
 
-/** On a device. */
-static frg_status look_there(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                             const frgi_means *means, frgi_pair *pairs, frgi_pair_moments *out)
+/** Two sets of pairs drawn on a device, and what the energy between them is made from. */
+static frg_status moments_there(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                                const frgi_means *means, frgi_pair *pairs, frgi_pair_moments *out)
 {
     TRY(frgi_draw_checks(l, count, pairs, pairs + count));
     return frgi_level_device_energy(l, count, scale_x, scale_y, means, out);
@@ -113,7 +113,7 @@ static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double 
 {
     if (l->device) {
         frgi_pair_moments of;
-        TRY(look_there(l, count, scale_x, scale_y, means, pairs, &of));
+        TRY(moments_there(l, count, scale_x, scale_y, means, pairs, &of));
         *energy = of.energy;
         *error = of.error;
         return FRG_OK;
@@ -235,7 +235,7 @@ static frg_status estimate_there(frgi_level *l, int64_t count, double mass, frgi
                                  double *cost, double *error)
 {
     frgi_pair_moments of;
-    TRY(look_there(l, count, 1, 1, NULL, pairs, &of));
+    TRY(moments_there(l, count, 1, 1, NULL, pairs, &of));
     frgi_join_moments(l, &of, 2 * count, frgi_is_balanced(l->o) ? mass : of.mass, cost, error);
     return FRG_OK;
 }

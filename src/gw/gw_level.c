@@ -51,8 +51,8 @@ double frgi_epsilon_end(const frg_gw_opts *o)
 
 int64_t frgi_starts(const frg_gw_opts *o, int64_t trial)
 {
-    const int64_t room = trial > 0 ? o->max_iter / 2 / trial : 1;
-    const int64_t starts = o->n_start < room ? o->n_start : room;
+    const int64_t possible = trial > 0 ? o->max_iter / 2 / trial : 1;
+    const int64_t starts = o->n_start < possible ? o->n_start : possible;
     return starts > 1 ? starts : 1;
 }
 
@@ -93,12 +93,12 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     l->sampled.count = o->anchors;
     l->sampled.count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
     l->sampled.drawn = frgi_drawn_of(o, l->sampled.count);
-    const int64_t room = frgi_drawn_of(o, l->sampled.count_most);
+    const int64_t capacity = frgi_drawn_of(o, l->sampled.count_most);
     for (int q = 0; q < FRGI_LAGS; q++) {
         l->sampled.area[q] = q;
     }
-    TRY(NEW(ctx, &l->sampled.places, room, "anchors"));
-    TRY(NEW(ctx, &l->sampled.given, room, "anchors"));
+    TRY(NEW(ctx, &l->sampled.places, capacity, "anchors"));
+    TRY(NEW(ctx, &l->sampled.given, capacity, "anchors"));
     TRY(NEW0(ctx, &l->product.row, l->t.s.rows + l->t.s.ld, "row and column terms"));
     TRY(frgi_pairs_open(l));
     return frgi_kept_open(l);
@@ -202,8 +202,8 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s)
     s->drawn = l->sampled.drawn;
 }
 
-/** What l is now; *out is left alone where it fails. */
-static frg_status start_of(const frgi_level *l, double energy, frgi_start *out)
+/** What l is now, its potentials and pairs brought back from a device; *out is left alone where it fails. */
+static frg_status start_of(frgi_level *l, double energy, frgi_start *out)
 {
     frgi_start s = {0};
     frg_status status = frgi_start_open(l, &s);
@@ -310,10 +310,15 @@ frg_status frgi_level_gather(frgi_level *l)
     return FRG_OK;
 }
 
-bool frgi_level_averages(const frgi_level *l)
+bool frgi_level_may_average(const frgi_level *l)
 {
     const double beta = l->o->lambda_ema_beta;
-    return l->average.on && beta > 0 && beta < 1 && l->step >= l->average.from;
+    return l->average.on && beta > 0 && beta < 1;
+}
+
+bool frgi_level_averages(const frgi_level *l)
+{
+    return frgi_level_may_average(l) && l->step >= l->average.from;
 }
 
 frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)

@@ -49,6 +49,12 @@ static frgi_buffer take_if(frgi_device_arena *a, bool is, size_t bytes)
     return is ? frgi_device_take(a, bytes) : (frgi_buffer){0};
 }
 
+/** Groups of SK_FOLD points, the least number that has all of them. */
+static int64_t folds(int64_t points)
+{
+    return (points + SK_FOLD - 1) / SK_FOLD;
+}
+
 static void layout_kept(const frgi_level *l, frgi_device_arena *a)
 {
     frgi_level_device *const d = l->device;
@@ -65,7 +71,7 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
 {
     frgi_level_device *const d = l->device;
     const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, rank = (size_t)l->product.rank,
-                 room = (size_t)d->pairs.count, one = sizeof(float);
+                 capacity = (size_t)d->pairs.count, one = sizeof(float);
     d->x = frgi_distances_take(l->x, a);
     d->y = frgi_distances_take(l->y, a);
     d->of_pairs.mean_x = frgi_device_take(a, n * one);
@@ -73,12 +79,13 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
     d->of_pairs.rows_x = frgi_device_take(a, (rank + TERMS) * n * one);
     d->of_pairs.rows_y = frgi_device_take(a, (rank + TERMS) * m * one);
     d->costs = frgi_device_take(a, frgi_mul(n, m) * one);
+    /* kernels get a buffer in any case, which they do not touch without a linear cost */
     d->linear = l->linear ? frgi_device_take(a, frgi_mul(n, m) * one) : d->costs;
     d->by_row = l->linear ? frgi_device_take(a, 2 * n * sizeof(double)) : d->costs;
-    d->pairs.row = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
-    d->pairs.column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
-    d->pairs.index = frgi_device_take(a, room * sizeof(int32_t));
-    d->uniforms = frgi_device_take(a, FRGI_STAGES_OF_PAIRS * 2 * room * sizeof(double));
+    d->pairs.row = frgi_device_take(a, FRGI_AREAS * capacity * sizeof(int32_t));
+    d->pairs.column = frgi_device_take(a, FRGI_AREAS * capacity * sizeof(int32_t));
+    d->pairs.index = frgi_device_take(a, capacity * sizeof(int32_t));
+    d->uniforms = frgi_device_take(a, FRGI_STAGES_OF_PAIRS * 2 * capacity * sizeof(double));
     d->of_pairs.most = take_if(a, l->o->scale == FRG_GW_SCALE_BATCH_MAX, rank * one);
     layout_kept(l, a);
     d->sides = frgi_device_take(a, 2 * CHECK_MOST * sizeof(double));
@@ -109,7 +116,17 @@ frg_status frgi_level_device_put_means(const frgi_level *l, frgi_buffer to_x, fr
     return frgi_device_wait(d->place.dev);
 }
 
-/** The linear cost, without the padding of its rows. */
+/** The means that pairs are centred by. */
+static frg_status put_centres(const frgi_level *l)
+{
+    const frgi_level_device *const d = l->device;
+    const float *const means = l->product.means;
+    return frgi_level_device_put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means,
+                                       means ? means + l->x->n : NULL);
+}
+
+/** The linear cost, without the padding of its rows; through host.costs, which nobody needs before
+ *  the end. */
 static frg_status put_linear(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
@@ -121,6 +138,20 @@ static frg_status put_linear(const frgi_level *l)
         memcpy(d->host.costs + i * m, l->linear + i * l->t.s.ld, (size_t)m * sizeof *l->linear);
     }
     return put_waiting(d, d->linear, d->host.costs, d->linear.bytes);
+}
+
+/** What does not change in a run.  Positive: stopped. */
+static frg_status put_data(const frgi_level *l)
+{
+    frg_status status = frgi_distances_all_there(l->x, l->device->x);
+    if (status == FRG_OK) {
+        status = frgi_distances_all_there(l->y, l->device->y);
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(put_linear(l));
+    return put_centres(l);
 }
 
 /** The arrays of gw_kept.c that belong to a saved state. */
@@ -140,7 +171,8 @@ static void keep_in_states(frgi_level *l)
     }
 }
 
-static frg_status open_memory(const frgi_level *l)
+/** Memory of the host beside it. */
+static frg_status open_host(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     TRY(NEW(l->ctx, &d->host.index, d->pairs.count, "pairs"));
@@ -151,44 +183,43 @@ static frg_status open_memory(const frgi_level *l)
     return NEW(l->ctx, &d->host.costs, frgi_mul((size_t)l->x->n, (size_t)l->y->n), "the last cost");
 }
 
-frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
+/** The passes of the loop and of the end, in floats and in doubles, both over costs in floats, and
+ *  the kernels around them. */
+static frg_status open_programs(const frgi_level *l)
 {
-    const int64_t n = l->x->n, m = l->y->n, most = frgi_drawn_of(l->o, l->sampled.count_most);
-    frgi_level_device *d;
-    frg_status status;
-    TRY(NEW0(l->ctx, &d, 1, "an alignment on a device"));
-    l->device = d;
-    TRY(frgi_stage_place_open(&d->place, l->ctx, dev, group, n > m ? n : m));
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
     TRY(frgi_stage_open(&d->place, &d->loop, FRGI_F32, n, m));
     TRY(frgi_stage_open(&d->place, &d->end, FRGI_F64, n, m));
-    TRY(frgi_device_load(dev, &frgi_kernels_gw, FRGI_MIXED, &d->steps));
     d->loop.rows = "sinkhorn_rows";
     d->loop.columns = "sinkhorn_columns";
     d->end.rows = "sinkhorn_rows_float";
     d->end.columns = "sinkhorn_columns_float";
+    return frgi_device_load(d->place.dev, &frgi_kernels_gw, FRGI_MIXED, &d->steps);
+}
+
+frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
+{
+    const int64_t n = l->x->n, m = l->y->n, most = frgi_drawn_of(l->o, l->sampled.count_most);
+    frgi_level_device *d;
+    TRY(NEW0(l->ctx, &d, 1, "an alignment on a device"));
+    l->device = d;
+    TRY(frgi_stage_place_open(&d->place, l->ctx, dev, group, n > m ? n : m));
+    TRY(open_programs(l));
     d->pairs.count = most > CHECK_MOST ? most : CHECK_MOST;
-    TRY(open_memory(l));
+    TRY(open_host(l));
     d->memory.align = frgi_device_is(dev)->align;
     layout(l, &d->memory);
     TRY(frgi_device_arena_open(&d->memory, dev, "an alignment on a device"));
     layout(l, &d->memory);
-    status = frgi_distances_all_there(l->x, d->x);
-    status = status == FRG_OK ? frgi_distances_all_there(l->y, d->y) : status;
-    if (status != FRG_OK) {
-        return status;
-    }
     keep_in_states(l);
-    TRY(put_linear(l));
-    const float *const means = l->product.means;
-    return frgi_level_device_put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means,
-                                       means ? means + n : NULL);
+    return put_data(l);
 }
 
 frg_status frgi_level_device_lend(frgi_level *l, const frgi_level *from)
 {
     const frgi_level_device *const lender = from->device;
     const int64_t n = l->x->n, m = l->y->n;
-    const float *const means = l->product.means;
     frgi_level_device *d;
     TRY(NEW0(l->ctx, &d, 1, "an alignment on a device"));
     *d = *lender;
@@ -199,9 +230,8 @@ frg_status frgi_level_device_lend(frgi_level *l, const frgi_level *from)
     l->device = d;
     TRY(frgi_stage_place_open(&d->place, l->ctx, lender->place.dev, lender->place.group,
                               n > m ? n : m));
-    TRY(open_memory(l));
-    return frgi_level_device_put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means,
-                                       means ? means + n : NULL);
+    TRY(open_host(l));
+    return put_centres(l);
 }
 
 void frgi_level_device_close(frgi_level *l)
@@ -231,10 +261,11 @@ frg_status frgi_level_device_potentials(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     const double tol = l->o->marginal_tol;
-    l->t.accelerate = frgi_is_balanced(l->o) && tol > 0 && tol < FRGI_CLOSE;
     const frgi_stage_problem of = {.epsilon = l->epsilon, .tol = tol};
     d->state = (frgi_stage_state){0};
     d->ahead = false;
+    /* the stage takes from l->t whether its passes are accelerated; the host's of a step are not */
+    l->t.accelerate = frgi_is_balanced(l->o) && tol > 0 && tol < FRGI_CLOSE;
     const frg_status status = frgi_stage_set(&d->place, &d->loop, &l->t, &of);
     l->t.accelerate = false;
     TRY(status);
@@ -267,12 +298,11 @@ frg_status frgi_level_device_put_pairs(frgi_level *l)
     return FRG_OK;
 }
 
-frg_status frgi_level_device_fetch(const frgi_level *l)
+frg_status frgi_level_device_fetch(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     const int64_t count = l->sampled.lagged_count[0];
-    frgi_transport *const t = (frgi_transport *)(uintptr_t)&l->t;
-    TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
+    TRY(frgi_stage_end(&d->place, &d->loop, &l->t, &d->state));
     d->ahead = false;
     for (int row = 0; row < 2; row++) {
         const frgi_buffer from = frgi_level_device_area(d, row ? d->pairs.row : d->pairs.column,
@@ -299,14 +329,22 @@ int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at)
     return (int32_t)(area * l->device->pairs.count + at);
 }
 
+/** The next cost is -scale left' right, of `rank` rows each, and -of_means times the product of the
+ *  means of both sides. */
+static void set_cost(frgi_level_device *d, frgi_buffer left, frgi_buffer right, int64_t rank,
+                     double scale, double of_means)
+{
+    d->of_cost.left = left;
+    d->of_cost.right = right;
+    d->of_cost.rank = rank;
+    d->of_cost.scale = scale;
+    d->of_cost.of_means = of_means;
+}
+
 /** The next cost is that of R rows of both sides. */
 static void take_rows(frgi_level_device *d, int64_t R, bool centred)
 {
-    d->of_cost.left = d->of_pairs.rows_x;
-    d->of_cost.right = d->of_pairs.rows_y;
-    d->of_cost.rank = R;
-    d->of_cost.scale = 2 / (double)R;
-    d->of_cost.of_means = centred ? 2 : 0;
+    set_cost(d, d->of_pairs.rows_x, d->of_pairs.rows_y, R, 2 / (double)R, centred ? 2 : 0);
 }
 
 /** The terms of rows and columns, as two rows more. */
@@ -315,9 +353,9 @@ static frg_status add_terms(const frgi_level *l, int64_t R)
     frgi_level_device *const d = l->device;
     for (int second = 0; second < 2; second++) {
         const int64_t points = second ? l->y->n : l->x->n;
-        TRY(LAUNCH(d->place.dev, d->steps, "level_terms", (points + SK_FOLD - 1) / SK_FOLD, 1,
-                   d->place.group, BUFFER(second ? d->of_pairs.rows_y : d->of_pairs.rows_x),
-                   INT64(points), INT64(R), INT32(second)));
+        TRY(LAUNCH(d->place.dev, d->steps, "level_terms", folds(points), 1, d->place.group,
+                   BUFFER(second ? d->of_pairs.rows_y : d->of_pairs.rows_x), INT64(points),
+                   INT64(R), INT32(second)));
     }
     d->of_cost.rank = R + TERMS;
     return FRG_OK;
@@ -332,8 +370,8 @@ static frg_status put_kept_terms(const frgi_level *l, int64_t R)
         TRY(LAUNCH(d->place.dev, d->end.program, "level_squares", points, 1, d->place.group,
                    BUFFER(d->kept.squares), BUFFER(second ? d->y : d->x),
                    BUFFER(d->kept.sums[second]), INT64(points)));
-        TRY(LAUNCH(d->place.dev, d->steps, "level_kept_terms", (points + SK_FOLD - 1) / SK_FOLD, 1,
-                   d->place.group, BUFFER(second ? d->of_pairs.rows_y : d->of_pairs.rows_x),
+        TRY(LAUNCH(d->place.dev, d->steps, "level_kept_terms", folds(points), 1, d->place.group,
+                   BUFFER(second ? d->of_pairs.rows_y : d->of_pairs.rows_x),
                    BUFFER(d->kept.squares), BUFFER(d->kept.sums[second]), INT64(points), INT64(R),
                    INT32(second)));
     }
@@ -350,20 +388,25 @@ static frg_status divide(const frgi_level_device *d, frgi_buffer rows, int64_t p
                   BUFFER(d->of_pairs.most), INT64(points), INT64(R));
 }
 
+/** Rows of a side's distances at R pairs, less the means that these are centred by. */
+static frg_status gather_rows(const frgi_level *l, bool second, int64_t R)
+{
+    const frgi_level_device *const d = l->device;
+    const frgi_buffer rows = second ? d->of_pairs.rows_y : d->of_pairs.rows_x;
+    const int64_t points = second ? l->y->n : l->x->n;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(rows),
+               BUFFER(second ? d->y : d->x), BUFFER(second ? d->pairs.column : d->pairs.row),
+               BUFFER(d->pairs.index), BUFFER(second ? d->of_pairs.mean_y : d->of_pairs.mean_x),
+               INT64(points)));
+    return l->o->scale == FRG_GW_SCALE_BATCH_MAX ? divide(d, rows, points, R) : FRG_OK;
+}
+
 frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
     TRY(frgi_device_put(d->place.dev, d->pairs.index, d->host.index, (size_t)R * sizeof(int32_t)));
-    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
-               BUFFER(d->of_pairs.rows_x), BUFFER(d->x), BUFFER(d->pairs.row),
-               BUFFER(d->pairs.index), BUFFER(d->of_pairs.mean_x), INT64(l->x->n)));
-    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
-               BUFFER(d->of_pairs.rows_y), BUFFER(d->y), BUFFER(d->pairs.column),
-               BUFFER(d->pairs.index), BUFFER(d->of_pairs.mean_y), INT64(l->y->n)));
-    if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
-        TRY(divide(d, d->of_pairs.rows_x, l->x->n, R));
-        TRY(divide(d, d->of_pairs.rows_y, l->y->n, R));
-    }
+    TRY(gather_rows(l, false, R));
+    TRY(gather_rows(l, true, R));
     take_rows(d, R, l->product.means != NULL);
     return frgi_keeps_sums(l)       ? put_kept_terms(l, R)
            : frgi_is_balanced(l->o) ? FRG_OK
@@ -418,9 +461,9 @@ static frg_status renew(frgi_level *l, double tol)
     const double k = FRGI_LOG2_E / l->epsilon, ratio = l->t.k > 0 ? k / l->t.k : 1;
     const int64_t n = l->x->n, m = l->y->n, most = n > m ? n : m;
     l->t.k = k;
-    TRY(LAUNCH(d->place.dev, d->steps, "level_renew", (most + SK_FOLD - 1) / SK_FOLD, 1,
-               d->place.group, BUFFER(d->loop.v), BUFFER(d->loop.counts), BUFFER(d->loop.at),
-               INT32(d->loop.slot), REAL(k), REAL(ratio), REAL(tol)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_renew", folds(most), 1, d->place.group,
+               BUFFER(d->loop.v), BUFFER(d->loop.counts), BUFFER(d->loop.at), INT32(d->loop.slot),
+               REAL(k), REAL(ratio), REAL(tol)));
     d->loop.slot = 1 - d->loop.slot;
     return l->o->mass > 0 ? LAUNCH(d->place.dev, d->steps, "level_log_sum", 1, 1, d->place.group,
                                    BUFFER(d->loop.v), BUFFER(d->loop.at), INT32(d->loop.slot))
@@ -428,7 +471,7 @@ static frg_status renew(frgi_level *l, double tol)
 }
 
 /** The change of the potentials over the step and the state behind its passes, in one wait. */
-static frg_status look(frgi_level *l)
+static frg_status poll_step(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     const frgi_buffer from = {d->loop.v.handle,
@@ -442,7 +485,7 @@ static frg_status look(frgi_level *l)
     return FRG_OK;
 }
 
-static bool is_far(const frgi_level_device *d)
+static bool is_out_of_range(const frgi_level_device *d)
 {
     return d->state.count[SKC_FAR] > 0 || d->state.of[SKS_INCREMENT] > FRGI_STAGE_FAR;
 }
@@ -456,15 +499,17 @@ frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, 
     int64_t batch = passes;
     for (int64_t more = 0; more <= NEAR_PASSES; more++) {
         TRY(frgi_stage_submit(&d->place, &d->loop, batch));
-        TRY(look(l));
+        TRY(poll_step(l));
         if (d->state.count[SKC_DONE] == SKD_NOT_A_NUMBER) {
             FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
                  l->epsilon, d->state.of[SKS_ERROR]);
         }
-        if (d->state.count[SKC_DONE] || !is_far(d)) {
+        if (d->state.count[SKC_DONE] || !is_out_of_range(d)) {
             break;
         }
-        TRY(frgi_stage_fold(&d->place, &d->loop)); /* rows are read: exponents are to be near 0 */
+        /* rows of the plan are drawn from and read, so that exponents have to be near 0: potentials
+         * go into them, and one more pass tells whether that is near enough */
+        TRY(frgi_stage_fold(&d->place, &d->loop));
         batch = 1;
     }
     l->t.last.error = d->state.of[SKS_ERROR];
@@ -485,7 +530,7 @@ static void layout_exact(const frgi_level *l)
     d->exact.by_row = frgi_device_take(&d->exact.memory, 3 * n * sizeof(double));
 }
 
-/** to <- the plan to start from, or a b'. */
+/** to <- the plan to start from, or a b'; through host.costs, which nobody needs before the end. */
 static frg_status put_initial(const frgi_level *l, frgi_buffer to)
 {
     const frgi_level_device *const d = l->device;
@@ -521,11 +566,7 @@ frg_status frgi_level_device_linearise(frgi_level *l)
     const int64_t n = l->x->n, m = l->y->n;
     TRY(frgi_level_device_product(d, d->steps, d->exact.middle, d->exact.plan, d->x, m, n,
                                   n)); /* P' C */
-    d->of_cost.left = d->exact.middle;
-    d->of_cost.right = d->y;
-    d->of_cost.rank = m;
-    d->of_cost.scale = 2;
-    d->of_cost.of_means = 0;
+    set_cost(d, d->exact.middle, d->y, m, 2, 0);
     return FRG_OK;
 }
 
@@ -596,9 +637,9 @@ frg_status frgi_level_device_keep_fold(frgi_level *l)
     }
     for (int second = 0; second < 2 && frgi_keeps_sums(l); second++) {
         const int64_t points = second ? l->y->n : l->x->n;
-        TRY(LAUNCH(d->place.dev, d->steps, "level_keep_sums", (points + SK_FOLD - 1) / SK_FOLD, 1,
-                   d->place.group, BUFFER(d->kept.sums[second]), BUFFER(d->loop.v),
-                   BUFFER(d->loop.at), WIDE(l->o->damping), INT32(second)));
+        TRY(LAUNCH(d->place.dev, d->steps, "level_keep_sums", folds(points), 1, d->place.group,
+                   BUFFER(d->kept.sums[second]), BUFFER(d->loop.v), BUFFER(d->loop.at),
+                   WIDE(l->o->damping), INT32(second)));
     }
     return FRG_OK;
 }
@@ -659,14 +700,10 @@ frg_status frgi_level_device_landmark_linearise(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, wide = d->landmark.wide_y;
-    TRY(LAUNCH(d->place.dev, d->steps, "level_left", (n + SK_FOLD - 1) / SK_FOLD, wide,
-               d->place.group, BUFFER(d->landmark.left), BUFFER(d->landmark.u_x),
-               BUFFER(d->landmark.core), INT64(n), INT64(d->landmark.wide_x), INT64(wide)));
-    d->of_cost.left = d->landmark.left;
-    d->of_cost.right = d->landmark.right;
-    d->of_cost.rank = wide;
-    d->of_cost.scale = 2;
-    d->of_cost.of_means = 0;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_left", folds(n), wide, d->place.group,
+               BUFFER(d->landmark.left), BUFFER(d->landmark.u_x), BUFFER(d->landmark.core),
+               INT64(n), INT64(d->landmark.wide_x), INT64(wide)));
+    set_cost(d, d->landmark.left, d->landmark.right, wide, 2, 0);
     return FRG_OK;
 }
 
@@ -684,6 +721,7 @@ frg_status frgi_level_device_landmark_average(frgi_level *l)
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
+/** The draw whose host memory pairs of an area go through: one of all lags, each check its own. */
 static int memory_of(int area)
 {
     return area < FRGI_AREA_CHECK ? 0 : area - FRGI_AREA_CHECK + 1;
@@ -706,7 +744,7 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, bool averaged, const 
         rows[r] = pairs[r].i;
     }
     TRY(frgi_device_put(d->place.dev,
-                        frgi_device_part(d->uniforms, (size_t)from * sizeof(double), bytes),
+                        frgi_device_slice(d->uniforms, (size_t)from * sizeof(double), bytes),
                         d->host.drawn[memory].uniforms, bytes));
     if (pairs) {
         TRY(frgi_device_put(d->place.dev, frgi_level_device_area(d, d->pairs.row, area, count),

@@ -50,7 +50,7 @@ FRG_MUST_USE frg_status frgi_level_device_potentials(frgi_level *l);
 /** The pairs of l->sampled.lagged[0] there. */
 FRG_MUST_USE frg_status frgi_level_device_put_pairs(frgi_level *l);
 /** Potentials and the pairs of l->sampled.lagged[0] back. */
-FRG_MUST_USE frg_status frgi_level_device_fetch(const frgi_level *l);
+FRG_MUST_USE frg_status frgi_level_device_fetch(frgi_level *l);
 
 /** out <- the arrays there that the next step depends on, but for those of the mode
  *  (l->saved.own); returns how many.  Bytes of them at most, whatever the step. */

@@ -185,10 +185,10 @@ frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps)
     frg_status status = FRG_OK, solved = FRG_OK;
     TRY_TO(done, open_side(&g.sides[0], ctx, given));
     TRY_TO(done, open_side(&g.sides[1], ctx, given));
-    const size_t room = frgi_mul((size_t)g.sides[0].groups, (size_t)g.sides[1].groups);
-    TRY_TO(done, NEW(ctx, &g.plan, room, "a plan of groups"));
+    const size_t entries = frgi_mul((size_t)g.sides[0].groups, (size_t)g.sides[1].groups);
+    TRY_TO(done, NEW(ctx, &g.plan, entries, "a plan of groups"));
     if (given) {
-        memcpy(g.plan, l->initial.plan, room * sizeof *g.plan);
+        memcpy(g.plan, l->initial.plan, entries * sizeof *g.plan);
     } else {
         TRY_TO(done, solved = solve_groups(&g, l, steps));
     }

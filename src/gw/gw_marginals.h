@@ -41,7 +41,7 @@ FRG_MUST_USE frg_status frgi_emd_solve(frg_context *ctx, frg_array cost, const d
                                        frg_emd_report *report);
 /** Whether a mass to carry, which is checked to be at most both sums, is a part: not all of sums
  *  that are the same. */
-bool frgi_is_part(double mass, double sum_a, double sum_b);
+bool frgi_is_partial(double mass, double sum_a, double sum_b);
 /** Part of the mass is carried relative to nothing but the counting measure. */
 FRG_MUST_USE frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference);
 

@@ -11,7 +11,7 @@
 
 #include "gw/gw_solver.h"
 
-enum { FEATURES = 16, GROUPS_LOOKED_AT = 16 };
+enum { FEATURES = 16, SAMPLED_GROUPS = 16 };
 /* Entries of a plan that is as well polished in any order, and the share of the vectors looked at
  * that has to remain for a move to be worth it. */
 #define SMALL 1e6
@@ -37,8 +37,8 @@ frg_status frgi_host_order(const frgi_level *l, bool second, int32_t *order)
 }
 
 /** Whether 8 rows have a weight that counts in the 16 columns from place j0 on. */
-static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *column, int64_t i0,
-                   int64_t j0, float negligible)
+static bool is_active(const frgi_sweep *s, const int32_t *row, const int32_t *column, int64_t i0,
+                      int64_t j0, float negligible)
 {
     const float *const x = s->x.at, *const g = s->g;
     for (int64_t p = i0; p < i0 + FRGI_GROUP && p < s->n; p++) {
@@ -53,23 +53,23 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
     return false;
 }
 
-/** The fraction of the vectors of 16 columns that a marking pass would list, from GROUPS_LOOKED_AT
+/** The fraction of the vectors of 16 columns that a marking pass would list, from SAMPLED_GROUPS
  *  groups of 8 rows; NULL: the order as it is. */
 double frgi_host_share(const frgi_transport *t, const int32_t *row, const int32_t *column)
 {
-    frgi_not_beside_device(t->ctx, "the share of vectors that weigh");
+    frgi_not_beside_device(t->ctx, "the share of active vectors");
     const frgi_sweep *const s = &t->s;
     const int64_t groups = s->n / FRGI_GROUP;
     const float negligible = log2f(s->active.negligible);
-    int64_t listed = 0, looked_at = 0;
-    for (int64_t q = 0; q < GROUPS_LOOKED_AT; q++) {
-        const int64_t i0 = q * groups / GROUPS_LOOKED_AT * FRGI_GROUP;
+    int64_t listed = 0, sampled = 0;
+    for (int64_t q = 0; q < SAMPLED_GROUPS; q++) {
+        const int64_t i0 = q * groups / SAMPLED_GROUPS * FRGI_GROUP;
         for (int64_t j0 = 0; j0 < s->m; j0 += FRGI_MARK) {
-            listed += weighs(s, row, column, i0, j0, negligible);
-            looked_at++;
+            listed += is_active(s, row, column, i0, j0, negligible);
+            sampled++;
         }
     }
-    return (double)listed / (double)looked_at;
+    return (double)listed / (double)sampled;
 }
 
 /** to[place] <- from[order[place]] */
@@ -85,16 +85,16 @@ MOVE(move_floats, float)
 MOVE(move_doubles, double)
 
 static void move_all(const int32_t *order, int64_t n, double *const *doubles, float *const *floats,
-                     double *room)
+                     double *scratch)
 {
     for (; *doubles; doubles++) {
-        memcpy(room, *doubles, (size_t)n * sizeof *room);
-        move_doubles(order, n, room, *doubles);
+        memcpy(scratch, *doubles, (size_t)n * sizeof *scratch);
+        move_doubles(order, n, scratch, *doubles);
     }
-    float *const half = (float *)(void *)room;
+    float *const floats_scratch = (float *)(void *)scratch;
     for (; *floats; floats++) {
-        memcpy(half, *floats, (size_t)n * sizeof *half);
-        move_floats(order, n, half, *floats);
+        memcpy(floats_scratch, *floats, (size_t)n * sizeof *floats_scratch);
+        move_floats(order, n, floats_scratch, *floats);
     }
 }
 
@@ -129,12 +129,12 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
     float *const x = s->x.at;
 #pragma omp parallel for schedule(static) num_threads(t->work.threads)
     for (int64_t part = 0; part < t->work.threads; part++) {
-        float *const room =
+        float *const scratch =
             (float *)(void *)(t->work.scratch + (size_t)part * t->work.scratch_bytes);
         for (int64_t i = part * s->n / t->work.threads; i < (part + 1) * s->n / t->work.threads;
              i++) {
-            memcpy(room, x + i * s->ld, (size_t)s->m * sizeof *x);
-            move_floats(order, s->m, room, x + i * s->ld);
+            memcpy(scratch, x + i * s->ld, (size_t)s->m * sizeof *x);
+            move_floats(order, s->m, scratch, x + i * s->ld);
         }
     }
 }
@@ -142,7 +142,7 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
 /** All vectors of rows and of columns, and the exponents; base.h and base.g are filled again before
  *  they are read. */
 void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column,
-                    const unsigned char *first, double *room)
+                    const unsigned char *first, double *scratch)
 {
     frgi_not_beside_device(t->ctx, "points put into an order");
     enum { COLUMNS = 6 };
@@ -173,8 +173,8 @@ void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column
         *last++ = t->saved.G + q * s->ld;
         *last++ = t->saved.G_last + q * s->ld;
     }
-    move_all(row, s->n, rows, row_floats, room);
-    move_all(column, s->m, columns, column_floats, room);
+    move_all(row, s->n, rows, row_floats, scratch);
+    move_all(column, s->m, columns, column_floats, scratch);
     move_columns(column, t);
     move_rows(row, first, t);
     t->skip.holds = false;

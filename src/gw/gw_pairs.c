@@ -33,12 +33,12 @@ static void lay_out(frgi_arena *a, frgi_level *l)
 {
     frgi_samples *const p = &l->sampled;
     frgi_level_product *const f = &l->product;
-    const int64_t n = l->x->n, m = l->y->n, room = frgi_drawn_of(l->o, p->count_most);
+    const int64_t n = l->x->n, m = l->y->n, capacity = frgi_drawn_of(l->o, p->count_most);
     for (int q = 0; q < FRGI_LAGS; q++) {
-        p->lagged[q] = TAKE(a, frgi_pair, room);
+        p->lagged[q] = TAKE(a, frgi_pair, capacity);
     }
-    p->now = TAKE(a, frgi_pair, room);
-    p->nodes = TAKE(a, int32_t, room);
+    p->now = TAKE(a, frgi_pair, capacity);
+    p->nodes = TAKE(a, int32_t, capacity);
     f->terms = TAKE(a, float, l->t.s.rows + l->t.s.ld);
     f->means = are_centred(l) ? TAKE(a, float, n + m) : NULL;
     f->rows_x = TAKE(a, float, frgi_mul((size_t)f->rank, (size_t)n));
@@ -108,9 +108,9 @@ void frgi_pairs_close(frgi_level *l)
 
 static void clear(frgi_level *l)
 {
-    const size_t room = (size_t)frgi_drawn_of(l->o, l->sampled.count_most);
+    const size_t capacity = (size_t)frgi_drawn_of(l->o, l->sampled.count_most);
     for (int q = 0; q < FRGI_LAGS; q++) {
-        memset(l->sampled.lagged[q], 0, room * sizeof *l->sampled.lagged[q]);
+        memset(l->sampled.lagged[q], 0, capacity * sizeof *l->sampled.lagged[q]);
     }
     memset(l->product.terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->product.terms);
     memset(l->stopping.g_before, 0, (size_t)l->t.s.ld * sizeof *l->stopping.g_before);

@@ -149,18 +149,18 @@ static void layout_sums(const frgi_level *l, sums_memory *s)
 
 /** *out <- sum_i w_i sum_k C_ik^2 w_k, w (n) there and here. */
 static frg_status square_sum(const frgi_level_device *d, frgi_buffer all, frgi_buffer w,
-                             frgi_buffer squares, const double *weights, double *room, int64_t n,
+                             frgi_buffer squares, const double *weights, double *scratch, int64_t n,
                              double *out)
 {
     TRY(LAUNCH(d->place.dev, d->end.program, "level_squares", n, 1, d->place.group, BUFFER(squares),
                BUFFER(all), BUFFER(w), INT64(n)));
-    TRY(frgi_device_get(d->place.dev, room,
-                        (frgi_buffer){squares.handle, squares.offset, (size_t)n * sizeof *room},
-                        (size_t)n * sizeof *room));
+    TRY(frgi_device_get(d->place.dev, scratch,
+                        (frgi_buffer){squares.handle, squares.offset, (size_t)n * sizeof *scratch},
+                        (size_t)n * sizeof *scratch));
     TRY(frgi_device_wait(d->place.dev));
     *out = 0;
     for (int64_t i = 0; i < n; i++) {
-        *out += weights[i] * room[i];
+        *out += weights[i] * scratch[i];
     }
     return FRG_OK;
 }
@@ -172,7 +172,7 @@ static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *ho
     frgi_device *const dev = d->place.dev;
     const frgi_program *const p = d->end.program;
     const int64_t n = l->x->n, m = l->y->n;
-    double *const by_column = host + SUMS_OF_ROW * n, *const room = by_column + m;
+    double *const by_column = host + SUMS_OF_ROW * n, *const scratch = by_column + m;
     TRY(LAUNCH(dev, p, "level_plan", n, 1, d->place.group, BUFFER(s->plan), BUFFER(d->costs),
                BUFFER(d->end.v), BUFFER(d->end.at)));
     TRY(frgi_level_device_product(d, p, s->middle, s->plan, d->x, m, n, n)); /* P' C */
@@ -188,8 +188,8 @@ static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *ho
     out->cross = frgi_transport_sum(host + n, n);
     out->entropy = frgi_transport_sum(host + 2 * n, n);
     out->linear = frgi_transport_sum(host + 3 * n, n);
-    TRY(square_sum(d, d->x, s->by_row, s->squares, host, room, n, &out->x));
-    return square_sum(d, d->y, s->by_column, s->squares, by_column, room, m, &out->y);
+    TRY(square_sum(d, d->x, s->by_row, s->squares, host, scratch, n, &out->x));
+    return square_sum(d, d->y, s->by_column, s->squares, by_column, scratch, m, &out->y);
 }
 
 frg_status frgi_level_device_sums(frgi_level *l, frgi_plan_sums *out)
@@ -250,7 +250,7 @@ static frg_status passes_at(frgi_level *l, frgi_stage *g, double epsilon, double
 
 /** As final_passes of gw_level.c: mass that has a long way to go is carried at larger epsilon
  *  first. */
-static frg_status settle(frgi_level *l, int64_t *left)
+static frg_status passes_at_larger_epsilon(frgi_level *l, int64_t *left)
 {
     const double start = frgi_epsilon_start(l->o);
     for (double wide = WIDEST; wide > 1; wide /= 2) {
@@ -276,7 +276,7 @@ frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t mos
     frg_status status = FRG_OK;
     TRY(frgi_level_device_fetch(l));
     if (l->t.last.error > SETTLED && frgi_is_balanced(l->o) && most > 4 * WIDE_PASSES) {
-        status = settle(l, &left);
+        status = passes_at_larger_epsilon(l, &left);
         TRY(status);
     }
     if (status > 0) { /* stopped: one pass at the last epsilon makes rows exact */
@@ -286,8 +286,8 @@ frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t mos
     const int64_t before = l->t.passes;
     status = passes_at(l, &d->loop, l->epsilon, goal, left);
     left -= l->t.passes - before;
-    const bool told = l->t.last.error <= goal || l->t.last.at_floor;
-    if (status != FRG_OK || tol >= FLOATS_END || !told || left <= 0) {
+    const bool reached = l->t.last.error <= goal || l->t.last.at_floor;
+    if (status != FRG_OK || tol >= FLOATS_END || !reached || left <= 0) {
         return status;
     }
     return passes_at(l, &d->end, l->epsilon, tol, left);
@@ -306,7 +306,7 @@ frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_err
     const size_t row_x = (size_t)l->x->n * sizeof(float), row_y = (size_t)l->y->n * sizeof(float);
     TRY(frgi_device_get(d->place.dev, d->host.costs, d->costs, d->costs.bytes));
     if (l->o->mode == FRG_GW_SAMPLED &&
-        frgi_is_balanced(l->o)) { /* what potentials are told with */
+        frgi_is_balanced(l->o)) { /* the row and column terms of potentials are of these */
         const size_t R = (size_t)d->of_cost.rank;
         TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->of_pairs.rows_x, R * row_x));
         TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->of_pairs.rows_y, R * row_y));

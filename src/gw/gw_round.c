@@ -25,21 +25,21 @@ static bool is_direct(const frgi_sweep *s)
     return s->x.store == FRGI_X32 || s->x.store == FRGI_X64 || s->x.store == FRGI_X32W;
 }
 
-const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room)
+const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *scratch)
 {
     if (s->x.at && is_direct(s)) {
         return (const char *)s->x.at + (size_t)(i0 * s->ld) * frgi_exponent_size(s);
     }
     if (s->x.at && s->x.store == FRGI_X16) {
         const uint16_t *const q = (const uint16_t *)s->x.at + i0 * s->ld;
-        float *const to = room;
+        float *const to = scratch;
         for (int64_t j = 0; j < FRGI_GROUP * s->ld; j++) {
             to[j] = s->x.low + s->x.step * (float)q[j];
         }
-        return room;
+        return scratch;
     }
-    s->x.fill(s, i0, 1, room);
-    return room;
+    s->x.fill(s, i0, 1, scratch);
+    return scratch;
 }
 
 /** Row i of the plan: 0 where it has no weight, whatever its exponents are. */
@@ -94,8 +94,9 @@ void frgi_host_rows(const frgi_transport *t, int64_t first, int64_t last, int64_
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (g1 > g0 + 8)
     for (int64_t c = 0; c < chunks; c++) {
         /* scratch: a row of doubles, then 8 rows of exponents */
-        char *const room = t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
-        double *const out = (double *)(void *)room;
+        char *const scratch =
+            t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
+        double *const out = (double *)(void *)scratch;
         const int64_t end = g0 + (c + 1) * (g1 - g0) / chunks;
         for (int64_t group = g0 + c * (g1 - g0) / chunks; group < end; group++) {
             const int64_t i0 = group * FRGI_GROUP;
@@ -104,7 +105,7 @@ void frgi_host_rows(const frgi_transport *t, int64_t first, int64_t last, int64_
                 continue;
             }
             const void *const rows =
-                frgi_transport_group(s, i0, room + (size_t)s->ld * sizeof(double));
+                frgi_transport_group(s, i0, scratch + (size_t)s->ld * sizeof(double));
             for (int64_t i = i0 > first ? i0 : first; i < i1; i++) {
                 if (chosen && chosen[i] == chosen[i + 1]) {
                     continue;
@@ -138,13 +139,14 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
         frgi_oversubscription_team_beside(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t c = 0; c < s->chunks; c++) {
-        char *const room = t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
-        double *const out = (double *)(void *)room, *const part = job->column_sums + c * s->ld;
+        char *const scratch =
+            t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
+        double *const out = (double *)(void *)scratch, *const part = job->column_sums + c * s->ld;
         memset(part, 0, (size_t)s->ld * sizeof *part);
         const int64_t last = (c + 1) * groups / s->chunks * FRGI_GROUP;
         for (int64_t i0 = c * groups / s->chunks * FRGI_GROUP; i0 < last; i0 += FRGI_GROUP) {
             const void *const rows =
-                frgi_transport_group(s, i0, room + (size_t)s->ld * sizeof(double));
+                frgi_transport_group(s, i0, scratch + (size_t)s->ld * sizeof(double));
             for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
                 plan_row(t, i,
                          (const char *)rows + (size_t)((i - i0) * s->ld) * frgi_exponent_size(s),

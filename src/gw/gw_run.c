@@ -16,9 +16,7 @@
 #include "gw/gw_level_device.h"
 
 enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough for a poor local minimum to show */
-enum {
-    CANDIDATE_STEPS = 10
-}; /* of the candidate start, whose energy is compared with that of a run that has ended */
+enum { CANDIDATE_STEPS = 10 }; /* of the candidate start, whose energy meets that of an ended run */
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
@@ -314,22 +312,22 @@ static void gap_of_row(void *user, int64_t i, const double *row, int64_t chunk)
     g->by_row[i] = sum / 2;
 }
 
-/** Some rows tell: where the plan is the product, every one of them is. */
+/** A warning where the plan is the product: then every row is, and some are enough to know. */
 static frg_status warn_of_product(frg_gw *s)
 {
-    enum { ROWS_LOOKED_AT = 128 };
+    enum { ROWS = 128 };
     const double all_a = frgi_transport_sum(s->a, s->x.n), all_b = frgi_transport_sum(s->b, s->y.n);
     const double carried = s->plan.report.mass;
     product_gap g = {.s = s, .scale = carried / (all_a * all_b)};
     int64_t *first = NULL;
     frg_status status = FRG_OK;
-    const int64_t n = s->x.n, looked = n < ROWS_LOOKED_AT ? n : ROWS_LOOKED_AT;
+    const int64_t n = s->x.n, rows = n < ROWS ? n : ROWS;
     double gap = 0, mass = 0;
     TRY_TO(done, NEW0(s->ctx, &g.by_row, n, "a plan"));
     TRY_TO(done, NEW0(s->ctx, &first, n + 1, "a plan"));
-    for (int64_t q = 0; q < looked; q++) {
-        first[q * n / looked + 1] = 1;
-        mass += carried * s->a[q * n / looked] / all_a;
+    for (int64_t q = 0; q < rows; q++) {
+        first[q * n / rows + 1] = 1;
+        mass += carried * s->a[q * n / rows] / all_a;
     }
     for (int64_t i = 0; i < n; i++) {
         first[i + 1] += first[i];
@@ -467,21 +465,40 @@ static frg_status product_energy(frg_gw *s, const double *square, double *energy
     return status;
 }
 
+/** The lower bound of a balanced problem without a linear cost, and E of a b' where it is cheaper
+ *  still, from the eccentricities of both sides. */
+static frg_status bound_energy(frg_gw *s, bool with_product)
+{
+    frg_gw_report *const r = &s->report;
+    double *square, bound = (double)NAN;
+    TRY(NEW(s->ctx, &square, s->x.n + s->y.n, "eccentricities"));
+    frg_status status = frgi_gw_eccentricities(&s->x, s->a, square);
+    if (status >= 0) {
+        status = frgi_gw_eccentricities(&s->y, s->b, square + s->x.n);
+    }
+    if (status >= 0) {
+        status =
+            frgi_lower_bound(s->ctx, square, s->a, s->x.n, square + s->x.n, s->b, s->y.n, &bound);
+        r->lower_bound = fmax(r->lower_bound, bound);
+    }
+    if (status >= 0 && with_product) {
+        status = product_energy(s, square, &r->energy_product);
+    }
+    DROP(s->ctx, &square);
+    return status;
+}
+
 /** Energy and objective of the plan, exact where that is cheap, else E from pairs; the lower bound;
- *  E of a b'. */
+ *  E of a b'.  A list comes with its energy, and may have a bound. */
 static frg_status evaluate(frg_gw *s)
 {
     frg_gw_report *const r = &s->report;
     const double n = (double)s->x.n, m = (double)s->y.n;
     const double units[] = {1 / (double)s->x.scale, 1 / (double)s->y.scale};
-    const bool known = s->level.t.list; /* a list comes with its energy, and may have a bound */
-    double bound = (double)NAN;
+    const bool known = s->level.t.list, balanced = frgi_is_balanced(&s->o);
     r->lower_bound = known ? r->lower_bound : (double)NAN;
     r->objective = known ? r->objective : (double)NAN;
     r->energy_standard_error = 0;
-    const bool balanced = frgi_is_balanced(&s->o);
-    const bool plain = balanced && s->o.linear_weight == 0;
-    const double coordinates = cost_of_all(&s->x) + cost_of_all(&s->y);
     if (!known && n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
@@ -494,25 +511,10 @@ static frg_status evaluate(frg_gw *s)
     if (!(r->energy_standard_error > 0)) { /* a sum of squares, of which rounding may leave less */
         r->energy = fmax(r->energy, 0);
     }
-    if (plain && are_cheap(s)) {
-        double *square = NULL;
-        TRY(NEW(s->ctx, &square, s->x.n + s->y.n, "eccentricities"));
-        frg_status status = frgi_gw_eccentricities(&s->x, s->a, square);
-        if (status >= 0) {
-            status = frgi_gw_eccentricities(&s->y, s->b, square + s->x.n);
-        }
-        if (status >= 0) {
-            status = frgi_lower_bound(s->ctx, square, s->a, s->x.n, square + s->x.n, s->b, s->y.n,
-                                      &bound);
-            r->lower_bound = fmax(r->lower_bound, bound);
-        }
-        if (status >= 0 && !known && coordinates <= FEW_DISTANCES) {
-            status = product_energy(s, square, &r->energy_product);
-        }
-        DROP(s->ctx, &square);
-        return status;
+    if (!balanced || s->o.linear_weight > 0 || !are_cheap(s)) {
+        return FRG_OK;
     }
-    return FRG_OK;
+    return bound_energy(s, !known && cost_of_all(&s->x) + cost_of_all(&s->y) <= FEW_DISTANCES);
 }
 
 /** Exponents of the plan to start from: log2(P_ij / a_i), with the potentials that the sweep wants
@@ -660,17 +662,9 @@ static frg_status end_states(frg_gw *s, frg_status status)
     return status;
 }
 
-frg_status frg_gw_run(frg_gw *s, frg_info *info)
+/** What no run before has left. */
+static void begin_report(frg_gw *s)
 {
-    if (!s) {
-        return FRG_BAD_ARG;
-    }
-    frgi_run_begins(s->ctx);
-    const frgi_device_counts before = frgi_device_counts_now(s->where.dev);
-    frgi_host_steps_rewind(&s->host_steps);
-    frgi_host_steps *const outer = frgi_host_steps_begin(s->ctx, &s->host_steps);
-    const double begin = frgi_seconds(),
-                 set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
     r->mode = s->o.mode;
@@ -685,27 +679,58 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     s->state.filled = false;
     s->trace.n = 0;
     s->level.spent = (frgi_spent){0};
+}
+
+/** What the level has counted. */
+static void end_report(frg_gw *s)
+{
+    frg_gw_report *const r = &s->report;
+    const frgi_level *const l = &s->level;
+    r->inner_iterations += l->spent.passes;
+    r->build_seconds = l->spent.build;
+    r->inner_seconds = l->spent.inner;
+    r->sample_seconds = l->spent.sample;
+    r->truncated_ages = l->sampled.truncated;
+    r->anchors = s->o.mode == FRG_GW_SAMPLED ? l->sampled.count : 0;
+    r->epsilon_end = l->t.list ? 0 : l->epsilon;
+    r->rounding_floor = r->reason == FRG_GW_ROUNDING_FLOOR ? l->stopping.floor.least : (double)NAN;
+}
+
+/** The status of a run that was not stopped, by the reason of its end. */
+static frg_status status_of(const frg_gw *s)
+{
+    switch (s->report.reason) {
+    case FRG_GW_MAX_ITER: /* with min_iter equal to max_iter the steps are those asked for */
+        return s->o.min_iter != s->o.max_iter ? FRG_MAX_ITER : FRG_OK;
+    case FRG_GW_ROUNDING_FLOOR:
+    case FRG_GW_STALLED_PRODUCT:
+    case FRG_GW_BEATEN:
+    case FRG_GW_NOT_CONFIRMED:
+        return FRG_STALLED;
+    default:
+        return FRG_OK;
+    }
+}
+
+frg_status frg_gw_run(frg_gw *s, frg_info *info)
+{
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(s->ctx);
+    const frgi_device_counts before = frgi_device_counts_now(s->where.dev);
+    frgi_host_steps_rewind(&s->host_steps);
+    frgi_host_steps *const outer = frgi_host_steps_begin(s->ctx, &s->host_steps);
+    frg_gw_report *const r = &s->report;
+    const double begin = frgi_seconds(), set_up = r->graph_seconds + r->distances_seconds;
+    begin_report(s);
     frg_status status = s->stopped ? s->stopped : end_states(s, run(s));
-    r->inner_iterations += s->level.spent.passes;
-    r->build_seconds = s->level.spent.build;
-    r->inner_seconds = s->level.spent.inner;
-    r->sample_seconds = s->level.spent.sample;
-    r->truncated_ages = s->level.sampled.truncated;
-    r->anchors = s->o.mode == FRG_GW_SAMPLED ? s->level.sampled.count : 0;
-    r->epsilon_end = s->level.t.list ? 0 : s->level.epsilon;
+    end_report(s);
     r->total_seconds = set_up + frgi_seconds() - begin;
     report_counts(s, before);
     frgi_host_steps_end(s->ctx, outer);
     r->host_steps = s->host_steps.list;
-    const bool at_floor = r->reason == FRG_GW_ROUNDING_FLOOR;
-    r->rounding_floor = at_floor ? s->level.stopping.floor.least : (double)NAN;
-    if (status == FRG_OK) {
-        status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter != s->o.max_iter ? FRG_MAX_ITER
-                 : at_floor || r->reason == FRG_GW_STALLED_PRODUCT || r->reason == FRG_GW_BEATEN ||
-                         r->reason == FRG_GW_NOT_CONFIRMED
-                     ? FRG_STALLED
-                     : FRG_OK;
-    }
+    status = status == FRG_OK ? status_of(s) : status;
     if (info) {
         *info = (frg_info){.status = status,
                            .iterations = r->outer_iterations,

@@ -8,7 +8,7 @@
  *
  * A plan is always of the caller's costs.  Fixed point and bf16 round these: the potentials that
  * their passes end at are off by as much, so that the last passes, one at least, are over the costs
- * as they were given, filled in f32 for each pass.  Their error is the one that is told.
+ * as they were given, filled in f32 for each pass.  Their error is the one that is reported.
  */
 #include <math.h>
 
@@ -54,25 +54,19 @@ static double cost_at(const frg_array *c, int64_t i, int64_t j)
 
 #define NO_WEIGHT (-1e30) /* an exponent in rows of the padding */
 
-/** Row i of the exponents from costs of either type and any stride. */
-static void fill_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, float *row)
+/** Row i of the exponents from costs of either type and any stride, as doubles or floats. */
+static void fill_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, bool wide,
+                     void *row)
 {
-    for (int64_t j = 0; j < s->m; j++) {
-        row[j] =
-            (float)(i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT);
-    }
-    for (int64_t j = s->m; j < s->ld; j++) {
-        row[j] = 0;
-    }
-}
-
-static void fill_wide_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, double *row)
-{
-    for (int64_t j = 0; j < s->m; j++) {
-        row[j] = i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT;
-    }
-    for (int64_t j = s->m; j < s->ld; j++) {
-        row[j] = 0;
+    for (int64_t j = 0; j < s->ld; j++) {
+        const double x = j >= s->m  ? 0
+                         : i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j)
+                                    : NO_WEIGHT;
+        if (wide) {
+            ((double *)row)[j] = x;
+        } else {
+            ((float *)row)[j] = (float)x;
+        }
     }
 }
 
@@ -82,17 +76,17 @@ static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void
     const frg_sinkhorn *const job = s->x.source;
     const frg_array *const c = &job->cost;
     const double k = job->t.k;
-    const bool wide = s->x.store == FRGI_X64, plain = c->dtype == FRG_F32 && c->stride[1] == 1;
+    const bool wide = s->x.store == FRGI_X64,
+               plain = !wide && c->dtype == FRG_F32 && c->stride[1] == 1;
     const frgi_build_ops *const ops = frgi_build_ops_of(job->ctx);
     for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
         const int64_t at = (i - i0) * s->ld;
-        if (wide) {
-            fill_wide_row(s, c, k, i, (double *)rows + at);
-        } else if (plain && i < s->n) {
+        if (plain && i < s->n) {
             const float *const costs = (const float *)(const void *)cost_row(c, i);
             ops->from_costs(s, i, costs, (float)k, (float *)rows + at);
         } else {
-            fill_row(s, c, k, i, (float *)rows + at);
+            const size_t element = wide ? sizeof(double) : sizeof(float);
+            fill_row(s, c, k, i, wide, (char *)rows + (size_t)at * element);
         }
     }
 }
@@ -155,7 +149,7 @@ static bool same_sum(double x, double y)
     return fabs(x - y) <= 1e-6 * fmax(x, y);
 }
 
-bool frgi_is_part(double mass, double sum_a, double sum_b)
+bool frgi_is_partial(double mass, double sum_a, double sum_b)
 {
     return mass > 0 && (mass < fmin(sum_a, sum_b) * (1 - 1e-12) || !same_sum(sum_a, sum_b));
 }
@@ -190,10 +184,15 @@ frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference)
     return FRG_OK;
 }
 
+static bool is_relaxed(const frg_sinkhorn_opts *o)
+{
+    return isfinite(o->rho_source) || isfinite(o->rho_target);
+}
+
 static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
 {
     TRY(frgi_options_check(ctx, options, o));
-    if (o->mass > 0 && (isfinite(o->rho_source) || isfinite(o->rho_target))) {
+    if (o->mass > 0 && is_relaxed(o)) {
         FAIL(ctx, E_UNSUPPORTED, "mass together with relaxed marginals");
     }
     if (o->domain == FRG_GW_DOMAIN_KERNEL && o->mass > 0) {
@@ -264,13 +263,39 @@ static frg_status take_side(frg_context *ctx, const frg_array *given, int64_t n,
     return frgi_take_weights(ctx, given ? *w : NULL, n, name, *w, sum);
 }
 
-static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const frg_array *a,
-                         const frg_array *b)
+/** The weights of both sides, and *how they hold. */
+static frg_status take_marginals(frg_sinkhorn *s, const frg_array *a, const frg_array *b,
+                                 frgi_marginals *how)
 {
     frg_context *const ctx = s->ctx;
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
     double sum_a, sum_b;
+    TRY(take_side(ctx, a, n, "a", &s->a, &sum_a));
+    TRY(take_side(ctx, b, m, "b", &s->b, &sum_b));
+    REQUIRE(ctx, s->o.mass < fmin(sum_a, sum_b) * (1 + 1e-12),
+            "mass is %g, the weights sum to %g and %g", s->o.mass, sum_a, sum_b);
+    const bool partial = frgi_is_partial(s->o.mass, sum_a, sum_b);
+    if (partial) {
+        TRY(frgi_check_partial(ctx, s->o.reference));
+    } else if (!is_relaxed(&s->o)) {
+        TRY(frgi_normalise_weights(ctx, (frgi_weights){s->a, n, sum_a, a != NULL},
+                                   (frgi_weights){s->b, m, sum_b, b != NULL}));
+    }
+    *how = (frgi_marginals){.a = s->a,
+                            .b = s->b,
+                            .rho_a = s->o.rho_source,
+                            .rho_b = s->o.rho_target,
+                            .product = s->o.reference == FRG_GW_REFERENCE_PRODUCT,
+                            .mass = partial ? s->o.mass : 0};
+    return FRG_OK;
+}
+
+static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const frg_array *a,
+                         const frg_array *b)
+{
+    frg_context *const ctx = s->ctx;
     frgi_cost_storage storage;
+    frgi_marginals how;
     TRY(where.dev ? choose_device_store(s, where.dev, &storage) : choose_store(s, &storage));
     storage.steps = where.steps;
     if (where.dev) {
@@ -282,27 +307,9 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const frg_a
     REQUIRE(ctx,
             s->report.cost_store != FRG_GW_STORE_U16 || (s->high - s->low) / s->o.epsilon <= 1300,
             "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", s->high - s->low);
-    TRY(take_side(ctx, a, n, "a", &s->a, &sum_a));
-    TRY(take_side(ctx, b, m, "b", &s->b, &sum_b));
-    const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
-    REQUIRE(ctx, s->o.mass < fmin(sum_a, sum_b) * (1 + 1e-12),
-            "mass is %g, the weights sum to %g and %g", s->o.mass, sum_a, sum_b);
-    const bool partial = frgi_is_part(s->o.mass, sum_a, sum_b);
-    if (partial) {
-        TRY(frgi_check_partial(ctx, s->o.reference));
-    }
-    if (!partial && !relaxed) {
-        TRY(frgi_normalise_weights(ctx, (frgi_weights){s->a, n, sum_a, a != NULL},
-                                   (frgi_weights){s->b, m, sum_b, b != NULL}));
-    }
-    const frgi_marginals how = {.a = s->a,
-                                .b = s->b,
-                                .rho_a = s->o.rho_source,
-                                .rho_b = s->o.rho_target,
-                                .product = s->o.reference == FRG_GW_REFERENCE_PRODUCT,
-                                .mass = partial ? s->o.mass : 0};
-    TRY(frgi_transport_open(&s->t, ctx, n, m, storage, &how));
-    s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
+    TRY(take_marginals(s, a, b, &how));
+    TRY(frgi_transport_open(&s->t, ctx, s->cost.shape[0], s->cost.shape[1], storage, &how));
+    s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !is_relaxed(&s->o);
     return where.dev ? frgi_sinkhorn_device_open(s) : FRG_OK;
 }
 
@@ -443,10 +450,18 @@ frg_status frg_sinkhorn_start_arrays(frg_sinkhorn *s, const frg_array *f, const 
     return status;
 }
 
-static bool reduced(const frg_sinkhorn *s)
+static bool is_reduced(const frg_sinkhorn *s)
 {
     const frgi_store store = s->t.s.x.store;
     return store == FRGI_K16 || store == FRGI_K32 || s->report.cost_store == FRG_GW_STORE_U16R;
+}
+
+/** The passes are over the costs as they were given: exponents are not stored, but filled in f32 for
+ *  each pass. */
+static void pass_over_given(frgi_transport *t)
+{
+    t->s.x.at = NULL;
+    t->s.x.store = FRGI_X32;
 }
 
 /** Two passes over the caller's costs give the potentials that the reduced forms take out. */
@@ -455,8 +470,7 @@ static frg_status warm_up(frg_sinkhorn *s)
     frgi_transport *const t = &s->t;
     const frgi_store store = t->s.x.store;
     void *const x = t->s.x.at;
-    t->s.x.at = NULL;
-    t->s.x.store = FRGI_X32;
+    pass_over_given(t);
     frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
     const frg_status status = frgi_transport_solve(
         t, s->o.tol, WARM_PASSES < s->o.max_iter ? WARM_PASSES : s->o.max_iter);
@@ -522,8 +536,7 @@ static bool is_coarse(const frg_sinkhorn *s)
 static frg_status end_exact(frg_sinkhorn *s, frg_status status)
 {
     frgi_transport *const t = &s->t;
-    t->s.x.at = NULL;
-    t->s.x.store = FRGI_X32;
+    pass_over_given(t);
     frgi_transport_watch(t);
     frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
     if (status != FRG_OK) {
@@ -542,9 +555,8 @@ static frg_status passes(frg_sinkhorn *s)
     if (s->device) {
         return device_passes(s);
     }
-    double error =
-        (double)INFINITY; /* of the latest pass: none is left once exponents are to be built */
-    if (reduced(s)) {
+    double error = (double)INFINITY; /* of the last pass, which renewing forgets */
+    if (is_reduced(s)) {
         TRY(warm_up(s));
         error = t->last.error;
     }

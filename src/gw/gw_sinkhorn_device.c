@@ -86,7 +86,7 @@ static frg_status refuse_entry(const frg_sinkhorn *s, int64_t i, int64_t j)
 
 /** The smallest entry and the largest from those of `groups` groups of rows, or the first that is
  *  not finite. */
-static frg_status judge_entries(frg_sinkhorn *s, const double *of, int64_t groups)
+static frg_status check_ranges(frg_sinkhorn *s, const double *of, int64_t groups)
 {
     const int64_t m = s->cost.shape[1];
     s->low = (double)INFINITY;
@@ -113,7 +113,7 @@ static frg_status see_entries(frg_sinkhorn *s, const frgi_program *program, frgi
                INT64(c->stride[1])));
     TRY(frgi_device_get(p->dev, of, seen, seen.bytes));
     TRY(frgi_device_wait(p->dev));
-    return judge_entries(s, of, groups);
+    return check_ranges(s, of, groups);
 }
 
 /** s->low, s->high of costs that lie on the device. */
@@ -236,7 +236,8 @@ static frg_status copy_costs(const frg_sinkhorn *s)
     const frgi_sinkhorn_device *const d = s->device;
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
     const size_t row = (size_t)m * given_size(s);
-    const int64_t each = (int64_t)(d->place.room / row) > 1 ? (int64_t)(d->place.room / row) : 1;
+    const int64_t each =
+        (int64_t)(d->place.capacity / row) > 1 ? (int64_t)(d->place.capacity / row) : 1;
     for (int64_t first = 0; first < n; first += each) {
         const int64_t last = first + each < n ? first + each : n;
         const size_t bytes = (size_t)(last - first) * row;
@@ -419,15 +420,15 @@ typedef struct {
     void *user;
 } row_visit;
 
-/** Visits the rows by way of `here`, `room` rows in host memory, and `there`. */
+/** Visits the rows by way of `here`, `batch` rows in host memory, and `there`. */
 static frg_status visit_by(const frg_sinkhorn *s, const row_visit *v, frgi_buffer there,
-                           double *here, int64_t room)
+                           double *here, int64_t batch)
 {
     frgi_device *const dev = s->device->place.dev;
     const int64_t m = s->cost.shape[1], all = v->last - v->first;
-    const frg_array like = frg_matrix(NULL, FRG_F64, room, m, m);
-    for (int64_t i0 = v->first; i0 < v->last; i0 += room) {
-        const int64_t i1 = i0 + room < v->last ? i0 + room : v->last;
+    const frg_array like = frg_matrix(NULL, FRG_F64, batch, m, m);
+    for (int64_t i0 = v->first; i0 < v->last; i0 += batch) {
+        const int64_t i1 = i0 + batch < v->last ? i0 + batch : v->last;
         TRY(write_rows(s, i0, i1, there, &like));
         TRY(frgi_device_get(dev, here, there, (size_t)((i1 - i0) * m) * sizeof *here));
         TRY(frgi_device_wait(dev));
@@ -443,15 +444,15 @@ frg_status frgi_sinkhorn_device_visit(const frg_sinkhorn *s, int64_t first, int6
 {
     enum { NUMBERS = 1 << 20 }; /* on their way at a time */
     frgi_device *const dev = s->device->place.dev;
-    const int64_t m = s->cost.shape[1], room = NUMBERS / m > SK_ROWS ? NUMBERS / m : SK_ROWS;
+    const int64_t m = s->cost.shape[1], batch = NUMBERS / m > SK_ROWS ? NUMBERS / m : SK_ROWS;
     const row_visit v = {first, last, chunks, visit, user};
     frgi_buffer there = {0};
     double *here;
-    TRY(NEW(s->ctx, &here, frgi_mul((size_t)room, (size_t)m), "rows of a plan"));
+    TRY(NEW(s->ctx, &here, frgi_mul((size_t)batch, (size_t)m), "rows of a plan"));
     frg_status status =
-        frgi_device_alloc(dev, (size_t)(room * m) * sizeof *here, "rows of a plan", &there);
+        frgi_device_alloc(dev, (size_t)(batch * m) * sizeof *here, "rows of a plan", &there);
     if (status >= 0) {
-        status = visit_by(s, &v, there, here, room);
+        status = visit_by(s, &v, there, here, batch);
     }
     frgi_device_free(dev, &there);
     DROP(s->ctx, &here);

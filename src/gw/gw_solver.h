@@ -191,7 +191,8 @@ FRG_MUST_USE frg_status frgi_level_put_pairs(frgi_level *l, int64_t count);
 /** R rows of both sides, product.rows_x and product.rows_y, as factors of 2/R times their
  *  products. */
 FRG_MUST_USE frg_status frgi_level_pack(frgi_level *l, int64_t R);
-/** Whether the next step averages its costs with those before. */
+/** Whether some steps average their costs with those before; whether the next one does. */
+bool frgi_level_may_average(const frgi_level *l);
 bool frgi_level_averages(const frgi_level *l);
 /** Rows of both sides at the next anchors, packed; the row and column terms where they matter. */
 FRG_MUST_USE frg_status frgi_level_gather(frgi_level *l);

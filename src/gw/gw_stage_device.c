@@ -27,9 +27,9 @@ frg_status frgi_stage_place_open(frgi_stage_place *p, frg_context *ctx, frgi_dev
                                  int64_t longest)
 {
     *p = (frgi_stage_place){.ctx = ctx, .dev = dev, .group = frgi_stage_group(dev, group)};
-    p->room = (size_t)(longest > 1 << 17 ? longest : 1 << 17) * sizeof(double);
+    p->capacity = (size_t)(longest > 1 << 17 ? longest : 1 << 17) * sizeof(double);
     char *buffer;
-    TRY(NEW(ctx, &buffer, p->room, "copies to a device"));
+    TRY(NEW(ctx, &buffer, p->capacity, "copies to a device"));
     p->buffer = buffer;
     return FRG_OK;
 }

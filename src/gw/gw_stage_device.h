@@ -22,8 +22,8 @@ typedef struct {
     frg_context *ctx;
     frgi_device *dev;
     int group;    /* work-items */
-    void *buffer; /* `room` bytes: doubles of a vector at least */
-    size_t room;
+    void *buffer; /* `capacity` bytes: doubles of a vector at least */
+    size_t capacity;
 } frgi_stage_place;
 
 /** One of the forms that passes have on a device. */

@@ -440,8 +440,8 @@ static bool rooms_are_sound(const frgi_level *l, const frgi_state_numbers *v)
     bool sound = (v->sampled.drawn == usual || v->sampled.drawn == most) &&
                  (v->sampled.count == l->o->anchors || v->sampled.count == l->sampled.count_most);
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
-        const int64_t room = v->starts[q].drawn;
-        sound = sound && (!v->starts[q].filled || room == usual || room == most);
+        const int64_t capacity = v->starts[q].drawn;
+        sound = sound && (!v->starts[q].filled || capacity == usual || capacity == most);
     }
     for (int64_t q = 0; q < v->sampled.n_lagged; q++) {
         sound = sound && v->sampled.lagged_count[q] <= most;

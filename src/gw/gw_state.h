@@ -121,7 +121,7 @@ void frgi_state_close(struct frgi_state *s);
 
 /** Room there for the copies of `bytes`. */
 FRG_MUST_USE frg_status frgi_state_reserve_there(struct frgi_state *s, size_t bytes);
-/** The pieces of a, one behind the other, into that room from `from` on, where a is then. */
+/** The pieces of a, one behind the other, into that memory from `from` on, where a is then. */
 FRG_MUST_USE frg_status frgi_state_copy_there(struct frgi_state *s, frgi_array *a, size_t from);
 /** The copies there of the last point into s->memory. */
 FRG_MUST_USE frg_status frgi_state_fetch(const struct frgi_state *s);

@@ -57,11 +57,10 @@ int frgi_level_device_arrays(const frgi_level *l, frgi_array *out)
 size_t frgi_level_device_arrays_most(const frgi_level *l)
 {
     const frgi_level_device *const d = l->device;
-    const double beta = l->o->lambda_ema_beta;
-    const bool averages = l->average.on && beta > 0 && beta < 1;
     const size_t reals = 2 * (size_t)(l->x->n + l->y->n) + SKS_COUNT,
                  pairs = 2 * FRGI_LAGS * (size_t)d->pairs.count;
-    return reals * d->loop.real + pairs * sizeof(int32_t) + (averages ? d->costs.bytes : 0);
+    return reals * d->loop.real + pairs * sizeof(int32_t) +
+           (frgi_level_may_average(l) ? d->costs.bytes : 0);
 }
 
 /* ---- copies there, and back ------------------------------------------------------------------ */

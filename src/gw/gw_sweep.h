@@ -129,12 +129,11 @@ typedef struct {
     double error;     /* sum |col - b| */
     double increment; /* max |G - G0| */
     double low, high; /* of the steps of G */
-    int64_t lost; /* columns of weight whose sum is not told (frgi_is_told); their potential is as
-                     before */
+    int64_t lost;     /* columns of weight whose sum is out of range; their potential stays */
 } frgi_columns_result;
 
-/** Whether a column's sum is what floats could tell. */
-static inline bool frgi_is_told(double sum)
+/** Whether a column's sum is in the range where floats add it up to rounding. */
+static inline bool frgi_sum_in_range(double sum)
 {
     return sum > FRGI_LOST && sum < FRGI_BURST;
 }

@@ -435,7 +435,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             if (!(s->to.b[j] > 0)) {
                 continue;
             }
-            if (!frgi_is_told(sum[j - from])) {
+            if (!frgi_sum_in_range(sum[j - from])) {
                 result.lost++;
                 continue;
             }

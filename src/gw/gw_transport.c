@@ -197,7 +197,7 @@ static void clear(frgi_transport *t)
 }
 
 /** What is not carried: 0 where it is rounding. */
-static double rest_of(double all, double mass)
+static double not_carried(double all, double mass)
 {
     return all - mass > 1e-12 * mass ? all - mass : 0;
 }
@@ -221,8 +221,8 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     const double mass_a = frgi_transport_sum(s->to.a, n), mass_b = frgi_transport_sum(s->to.b, m);
     t->total = how->mass > 0 ? how->mass : mass_b;
     if (how->mass > 0) {
-        s->dummy.a = rest_of(mass_a, how->mass);
-        s->dummy.b = rest_of(mass_b, how->mass);
+        s->dummy.a = not_carried(mass_a, how->mass);
+        s->dummy.b = not_carried(mass_b, how->mass);
     }
     double least = 1 / (double)m; /* of the columns' weights */
     for (int64_t j = 0; j < m; j++) {
@@ -479,7 +479,7 @@ static void rescue(frgi_transport *t)
     frgi_sweep *const s = &t->s;
     double *const sum = (double *)(void *)t->work.scratch; /* 8 rows are filled behind it */
     for (int64_t j = 0; j < s->m; j++) {
-        if (!(s->to.b[j] > 0) || frgi_is_told(s->col[j])) {
+        if (!(s->to.b[j] > 0) || frgi_sum_in_range(s->col[j])) {
             continue;
         }
         double top = NO_WEIGHT;

@@ -150,7 +150,7 @@ struct frgi_transport_steps {
     void (*marginals)(const frgi_transport *t, double *rows, double *columns);
     double (*share)(const frgi_transport *t, const int32_t *row, const int32_t *column);
     void (*move)(frgi_transport *t, const int32_t *row, const int32_t *column,
-                 const unsigned char *first, double *room);
+                 const unsigned char *first, double *scratch);
     void (*rows)(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
                  const int64_t *chosen, frgi_row_visitor visit, void *user);
     FRG_MUST_USE frg_status (*finish)(frgi_transport *t, bool round, frgi_marginal_error *before,
@@ -276,8 +276,8 @@ static inline size_t frgi_exponent_size(const frgi_sweep *s)
 }
 
 /* ---- gw_round.c ---- */
-/** Exponents of the group of rows from i0 on: where they are stored, or filled into `room`. */
-const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room);
+/** Exponents of the group of rows from i0 on: where they are stored, or filled into `scratch`. */
+const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *scratch);
 /** Rows are made exact, then rounding (unless relaxed); before and after. */
 FRG_MUST_USE static inline frg_status frgi_transport_finish(frgi_transport *t, bool round,
                                                             frgi_marginal_error *before,
@@ -319,9 +319,9 @@ FRG_MUST_USE frg_status frgi_host_finish(frgi_transport *t, bool round, frgi_mar
 /** Share of the vectors that a marking pass would list, from some groups of rows, in an order of
  *  the points; NULL: as they are. */
 double frgi_host_share(const frgi_transport *t, const int32_t *row, const int32_t *column);
-/** Points into that order; first: of cycles of `row` (frgi_order); room: n or m doubles. */
+/** Points into that order; first: of cycles of `row` (frgi_order); scratch: n or m doubles. */
 void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column,
-                    const unsigned char *first, double *room);
+                    const unsigned char *first, double *scratch);
 /** out <- dLoss/dCost for g = dLoss/dP through the passes that are saved; a and b as in
  *  frg_plan_vjp. */
 FRG_MUST_USE frg_status frgi_host_unroll(const frgi_transport *t, const frg_array *g,

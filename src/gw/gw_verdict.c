@@ -34,7 +34,7 @@
  * symmetric shape are not, but for that share.  P' is blurred by epsilon as P is, and has the noise
  * of its few steps besides, which can only keep it from being lower: "no other start is lower on a
  * sample" is no proof.  It is not said where other plans of the sample come near the energy of R
- * (is_told), as near symmetries do.
+ * (sample_decides), as near symmetries do.
  */
 #include <math.h>
 #include <stdio.h>
@@ -492,7 +492,7 @@ static void take_image(void *user, int64_t i, const double *row, int64_t chunk)
 }
 
 /** image <- those of the run's plan. */
-static frg_status look_at_plan(sampled *v)
+static frg_status take_images(sampled *v)
 {
     frg_gw *const g = v->g;
     const int64_t n = g->x.n;
@@ -531,15 +531,15 @@ static double spacing(const sampled *v)
 /** Whether the best plan of the sample is the lowest by more than the sample may have changed.  A
  *  point moves by up to half of gap either way along a line, which has the variance gap^2 / 12,
  *  both ends of a distance do, and those of both sides: gap^2 / 3. */
-static bool is_told(const sampled *v)
+static bool sample_decides(const sampled *v)
 {
     const double gap = spacing(v), least = frgi_sparse_energy(&v->s, &v->found.plans[0]);
-    bool told = true;
+    bool decides = true;
     for (int64_t q = 1; q < v->found.count; q++) {
         const double energy = frgi_sparse_energy(&v->s, &v->found.plans[q]);
-        told = told && energy > fmax(CUT * least, gap * gap / 3);
+        decides = decides && energy > fmax(CUT * least, gap * gap / 3);
     }
-    return told;
+    return decides;
 }
 
 /** *same <- whether the run's plan is what the best start of the sample leads to: of three quarters
@@ -639,7 +639,7 @@ static frg_status value_of_run(const sampled *v, plan_value *now)
 
 /** Whether the plan of the other level is lower than that of the run, entropy counted, by more than
  *  the noise of both. */
-static frg_status weigh(sampled *v, plan_value now)
+static frg_status compare_values(sampled *v, plan_value now)
 {
     frg_gw *const g = v->g;
     frg_gw_report *const r = &g->report;
@@ -656,7 +656,7 @@ static frg_status weigh(sampled *v, plan_value now)
 
 /** The best start of a sample, and where the run's plan is another, what it leads to on all points.
  *  Positive: stopped. */
-static frg_status look_at_sample(sampled *v)
+static frg_status compare_starts_of_sample(sampled *v)
 {
     frg_gw_report *const r = &v->g->report;
     bool same = false;
@@ -667,14 +667,14 @@ static frg_status look_at_sample(sampled *v)
         r->verdict = "not compared: no start of a sample came to its end";
         return FRG_OK;
     }
-    r->verdict =
-        is_told(v) ? "no other start is lower on a sample" : "other plans are as low on a sample";
+    r->verdict = sample_decides(v) ? "no other start is lower on a sample"
+                                   : "other plans are as low on a sample";
     r->verdict_points = v->s.n > v->s.m ? v->s.n : v->s.m;
     if (status == FRG_OK) {
         status = frgi_level_beat(&v->g->level, "verdict", 1, LOOKS, (double)NAN, (double)NAN);
     }
     if (status == FRG_OK) {
-        TRY(look_at_plan(v));
+        TRY(take_images(v));
         TRY(is_near(v, &same));
     }
     if (status == FRG_OK && !same) {
@@ -686,7 +686,7 @@ static frg_status look_at_sample(sampled *v)
             frgi_host_step_open(v->g->ctx, FRGI_HOST_VERDICT);
         }
         status = run_other(v);
-        status = status == FRG_OK ? weigh(v, now) : status;
+        status = status == FRG_OK ? compare_values(v, now) : status;
         if (stays) {
             frgi_host_step_close(v->g->ctx);
         }
@@ -697,7 +697,7 @@ static frg_status look_at_sample(sampled *v)
 static frg_status compare_on_sample(frg_gw *g)
 {
     sampled v = {.g = g, .tasks = {.solver = NULL}};
-    const frg_status status = look_at_sample(&v);
+    const frg_status status = compare_starts_of_sample(&v);
     close_sample(&v);
     if (status > 0) {
         g->report.verdict = "not compared: stopped";

@@ -419,7 +419,7 @@ static void duals(const frgi_descent *d, double *f, double *g)
 }
 
 /** P + beta (P - P_before); P itself where there is none before. */
-static frgi_sparse look_ahead(frgi_descent *d, double beta)
+static frgi_sparse extrapolate(frgi_descent *d, double beta)
 {
     const int64_t count =
         beta > 0 ? add_lists(&d->plan, 1 + beta, &d->last, -beta, d->scratch.entries, d->most) : -1;
@@ -441,7 +441,7 @@ static void move_to_vertex(frgi_descent *d, double energy)
 static bool rough_vertex(frgi_descent *d, int64_t every, double beta)
 {
     frgi_host_step(d->s->ctx, FRGI_HOST_LINEAR);
-    const frgi_sparse at = look_ahead(d, beta);
+    const frgi_sparse at = extrapolate(d, beta);
     rough_costs(d, &at, every);
     return least_vertex(d, d->follows);
 }

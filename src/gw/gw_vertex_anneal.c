@@ -62,13 +62,13 @@ static frg_status lift_side(frgi_lifted *l, const frgi_spaces *s, int side, cons
 {
     const char *const what = "an annealed start";
     const int64_t n = c->rows, rank = l->rank, ld = l->ld;
-    float *room = NULL;
+    float *scratch = NULL;
     frg_status status = FRG_OK;
     TRY_TO(done, NEW0(s->ctx, &l->rows, frgi_mul((size_t)(n + rank), (size_t)ld), what));
     TRY_TO(done, NEW0(s->ctx, &l->columns, frgi_mul((size_t)rank, (size_t)c->ld), what));
-    TRY_TO(done, NEW(s->ctx, &room, frgi_mul((size_t)(c->ld + 65), (size_t)rank), what));
+    TRY_TO(done, NEW(s->ctx, &scratch, frgi_mul((size_t)(c->ld + 65), (size_t)rank), what));
     l->inner = l->rows + n * ld;
-    float *const image = room, *const tau = room + c->ld * rank, *const work = tau + rank;
+    float *const image = scratch, *const tau = scratch + c->ld * rank, *const work = tau + rank;
     for (int64_t q = 0; q < n * rank; q++) {
         double both[2];
         frgi_normals(s->seed, STREAM_START + 6 + (uint64_t)side, (uint64_t)q, 0, both);
@@ -94,7 +94,7 @@ static frg_status lift_side(frgi_lifted *l, const frgi_spaces *s, int side, cons
         }
     }
 done:
-    DROP(s->ctx, &room);
+    DROP(s->ctx, &scratch);
     return status;
 }
 
@@ -207,7 +207,7 @@ void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descen
 
 /* ---- cooling --------------------------------------------------------------------------------- */
 
-/** Vectors of a cooling, in the descent's room behind the factors. */
+/** Vectors of a cooling, in the descent's scratch behind the factors. */
 typedef struct {
     float *a, *u, *f, *log_f; /* n */
     float *b, *v, *g, *log_g, *sums;

@@ -536,14 +536,14 @@ static void choose_coarse_starts(race *r, int64_t wanted)
 /** The best of a race, each with another energy, or where many are wanted, images; as plans of the
  *  points chosen. */
 static void take_best(const race *r, int64_t most, const int32_t *of_x, const int32_t *of_y,
-                      int64_t room, frgi_plans *out)
+                      int64_t capacity, frgi_plans *out)
 {
     const double near = DISTINCT * fabs(r->s->product);
     for (int64_t k = 0; k < most; k++) {
         const int64_t at = best_of(r);
         const outcome *const o = &r->out[at];
         const double energy = o->energy;
-        if (!(energy < (double)INFINITY) || o->plan.count > room) {
+        if (!(energy < (double)INFINITY) || o->plan.count > capacity) {
             break;
         }
         for (int64_t e = 0; e < o->plan.count; e++) {
@@ -566,7 +566,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
                                int64_t max_iter, graph_tasks *tasks, int64_t *starts)
 {
     const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
-    const int64_t room = s->n + s->m;
+    const int64_t capacity = s->n + s->m;
     const bool few = wanted <= FEW;
     frgi_spaces small = {.ctx = s->ctx,
                          .n = n,
@@ -588,9 +588,9 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     int32_t *of_x = NULL, *of_y = NULL;
     float *linear = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, NEW(s->ctx, &out->memory, most * room, "plans of starts"));
+    TRY_TO(done, NEW(s->ctx, &out->memory, most * capacity, "plans of starts"));
     for (int64_t k = 0; k < most; k++) {
-        out->plans[k].entries = out->memory + k * room;
+        out->plans[k].entries = out->memory + k * capacity;
     }
     TRY_TO(done, frgi_coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
     TRY_TO(done, frgi_coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
@@ -612,7 +612,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     TRY_TO(done, run_race(&r));
     *starts += r.count;
     out->sure = is_sure(&r);
-    take_best(&r, most, of_x, of_y, room, out);
+    take_best(&r, most, of_x, of_y, capacity, out);
 done:
     close_race(&r);
     frgi_features_close(&f);

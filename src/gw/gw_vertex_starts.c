@@ -49,10 +49,10 @@ typedef struct {
     double x, weight;
 } weighed;
 
-/** The order of x, by merges of sorted parts that double; room for as many. */
-static void sort_weighed(weighed *v, weighed *room, int64_t count)
+/** The order of x, by merges of sorted parts that double; scratch: as many. */
+static void sort_weighed(weighed *v, weighed *scratch, int64_t count)
 {
-    weighed *from = v, *to = room;
+    weighed *from = v, *to = scratch;
     for (int64_t part = 1; part < count; part *= 2) {
         for (int64_t first = 0; first < count; first += 2 * part) {
             const int64_t middle = first + part < count ? first + part : count;
@@ -84,8 +84,8 @@ static void quantile_means(const weighed *v, int64_t count, double total, double
     for (int64_t k = 0; k < count; k++) {
         double has = v[k].weight / total * FRGI_QUANTILES;
         while (has > 0) {
-            const double room = (double)(r + 1) - below;
-            const double part = r < FRGI_QUANTILES - 1 ? fmin(has, room) : has;
+            const double lacking = (double)(r + 1) - below;
+            const double part = r < FRGI_QUANTILES - 1 ? fmin(has, lacking) : has;
             out[r] += part * v[k].x;
             below += part;
             has -= part;
@@ -104,14 +104,15 @@ static frg_status side_profiles(frgi_features *f, int side, double *square)
     const frgi_costs *const c = side ? &s->y : &s->x;
     const double *const w = side ? s->b : s->a;
     const int64_t n = c->rows, count = n < LOOKED_AT ? n : LOOKED_AT;
-    weighed *room = NULL;
+    weighed *scratch = NULL;
     double *squares = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, NEW(s->ctx, &room, frgi_mul((size_t)n, 2 * (size_t)count), "profiles of points"));
+    TRY_TO(done,
+           NEW(s->ctx, &scratch, frgi_mul((size_t)n, 2 * (size_t)count), "profiles of points"));
     TRY_TO(done, NEW(s->ctx, &squares, n, "profiles of points"));
 #pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (n > 64)
     for (int64_t i = 0; i < n; i++) {
-        weighed *const v = room + 2 * i * count;
+        weighed *const v = scratch + 2 * i * count;
         double out[FRGI_QUANTILES], total = 0, mean = 0;
         squares[i] = 0;
         if (frgi_stopped(s->ctx) != FRG_OK) { /* no start will use them */
@@ -137,7 +138,7 @@ static frg_status side_profiles(frgi_features *f, int side, double *square)
     }
     f->whole = f->whole && count == n;
 done:
-    DROP(s->ctx, &room);
+    DROP(s->ctx, &scratch);
     DROP(s->ctx, &squares);
     return status;
 }

@@ -241,7 +241,7 @@ static void cuda_release(frgi_machine *m, void *handle)
 }
 
 /** Does p lie in memory of the machine's device? */
-static frg_status look_at(frgi_machine *m, cuda_address p, frgi_device_error *e)
+static frg_status check_address(frgi_machine *m, cuda_address p, frgi_device_error *e)
 {
     int kind = 0, device = -1;
     cuda_object current;
@@ -275,8 +275,8 @@ static frg_status cuda_adopt(frgi_machine *m, frgi_buffer asked, size_t unit, fr
                  "the address %#llx is no multiple of %zu, an element's bytes", begin, unit);
         return FRG_BAD_ARG;
     }
-    TRY(look_at(m, begin, e));
-    TRY(look_at(m, begin + asked.bytes - 1, e));
+    TRY(check_address(m, begin, e));
+    TRY(check_address(m, begin + asked.bytes - 1, e));
     *out = asked;
     return FRG_OK;
 }

@@ -240,8 +240,8 @@ static void opencl_close(frgi_machine *m)
     } while (0)
 
 /** *context <- that of the caller's queue, which has to be one that the machine can go on with. */
-static frg_status look_at_queue(const frgi_machine *m, cl_object queue, cl_object *context,
-                                frgi_device_error *e)
+static frg_status check_queue(const frgi_machine *m, cl_object queue, cl_object *context,
+                              frgi_device_error *e)
 {
     cl_object device;
     uint64_t how;
@@ -277,7 +277,7 @@ static frg_status opencl_follow(frgi_machine *m, void *stream, frgi_device_error
 {
     cl_object context;
     if (stream) {
-        TRY(look_at_queue(m, stream, &context, e));
+        TRY(check_queue(m, stream, &context, e));
     } else {
         TRY(have_own_queue(m, e));
     }
@@ -296,7 +296,7 @@ static frg_status opencl_follow(frgi_machine *m, void *stream, frgi_device_error
 static frg_status take_queue(frgi_machine *m, cl_object queue, frgi_device_error *e)
 {
     cl_object context;
-    TRY(look_at_queue(m, queue, &context, e));
+    TRY(check_queue(m, queue, &context, e));
     CALL(m, clRetainContext, context);
     m->context = context;
     CALL(m, clRetainCommandQueue, queue);
