@@ -274,7 +274,8 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return made(s, module, c, status);
 }
 
-/** start_potentials(f, g), of float64: where the passes of the first step begin; either may be None. */
+/** start_potentials(f, g), of float64: where the passes of the first step begin; either may be
+ *  None. */
 static PyObject *gw_start_potentials(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;
@@ -291,8 +292,8 @@ static PyObject *gw_start_potentials(PyObject *self, PyObject *args)
     return ext_answer(self, status);
 }
 
-/** start(f, g): where the next run of a Sinkhorn solver begins, vectors in host memory or on the device;
- *  either may be None. */
+/** start(f, g): where the next run of a Sinkhorn solver begins, vectors in host memory or on the
+ *  device; either may be None. */
 static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;

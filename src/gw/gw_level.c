@@ -202,7 +202,8 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s)
     s->drawn = l->sampled.drawn;
 }
 
-/** What l is now, its potentials and pairs brought back from a device; *out is left alone where it fails. */
+/** What l is now, its potentials and pairs brought back from a device; *out is left alone where it
+ *  fails. */
 static frg_status start_of(frgi_level *l, double energy, frgi_start *out)
 {
     frgi_start s = {0};

@@ -90,8 +90,8 @@ int64_t frgi_lowrank_rank(const frgi_level *l);
  *  there: NULL, or where it computes. */
 FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f,
                                           frgi_lowrank_device *there, frg_gw_report *report);
-/** l's transport <- the plan of the factors, made from them whenever rows are asked for, ready to be
- *  finished. */
+/** l's transport <- the plan of the factors, made from them whenever rows are asked for, ready to
+ *  be finished. */
 void frgi_lowrank_give_plan(frgi_level *l, frgi_factored *f);
 /** q, w, h of f <- those of a dense plan: the one that l starts from, or that of groups of points,
  *  whose outer steps are added to *steps (gw_lowrank_start.c).  Positive: stopped, with factors. */

@@ -21,7 +21,7 @@
 
 #include "gw/gw_state.h"
 
-enum { BINS = 512, LOOKED_AT = 512 };
+enum { BINS = 512, SAMPLED_POINTS = 512 };
 enum { STAGES = 5, STAGE_PASSES = 6 };
 #define FIRST 0.3 /* epsilon, in units of the mean cost of a random pair */
 #define LAST  3e-3
@@ -57,12 +57,12 @@ static void count_batch(void *user, const frgi_row_batch *batch)
 }
 
 /** bins[i * BINS + b] <- weight of the points whose distance from i is in b; distances from
- *  LOOKED_AT points at equal steps of the weights where there are more. */
+ *  SAMPLED_POINTS points at equal steps of the weights where there are more. */
 static frg_status count_distances(frgi_distances *d, const double *w, float top, float *bins)
 {
     histograms h = {
         .ctx = d->ctx, .bins_per_distance = top > 0 ? (float)BINS / top : 0, .bins = bins};
-    return frgi_distances_walk(d, w, LOOKED_AT, count_batch, &h);
+    return frgi_distances_walk(d, w, SAMPLED_POINTS, count_batch, &h);
 }
 
 /** out[r * n] <- the quantile at (r + 1/2) / FRGI_QUANTILES of a point, linear inside a bin. */

@@ -456,8 +456,8 @@ static bool is_reduced(const frg_sinkhorn *s)
     return store == FRGI_K16 || store == FRGI_K32 || s->report.cost_store == FRG_GW_STORE_U16R;
 }
 
-/** The passes are over the costs as they were given: exponents are not stored, but filled in f32 for
- *  each pass. */
+/** The passes are over the costs as they were given: exponents are not stored, but filled in f32
+ *  for each pass. */
 static void pass_over_given(frgi_transport *t)
 {
     t->s.x.at = NULL;

@@ -24,7 +24,7 @@
 #include "gw/gw_solver.h"
 #include "linalg/blas.h"
 
-enum { LOOKED_AT = 256, SCALING_STEPS = 30, COOLING_STEPS = 20, COOLING_PASSES = 20 };
+enum { SAMPLED_POINTS = 256, SCALING_STEPS = 30, COOLING_STEPS = 20, COOLING_PASSES = 20 };
 enum { FIRST_TURNED = FRGI_BY_AXES + (1 << FRGI_AXES) };
 enum {
     HELD = 10,
@@ -97,13 +97,13 @@ static void quantile_means(const weighed *v, int64_t count, double total, double
     }
 }
 
-/** Profiles and mean distances of a side, from LOOKED_AT points where there are more. */
+/** Profiles and mean distances of a side, from SAMPLED_POINTS points where there are more. */
 static frg_status side_profiles(frgi_features *f, int side, double *square)
 {
     const frgi_spaces *const s = f->s;
     const frgi_costs *const c = side ? &s->y : &s->x;
     const double *const w = side ? s->b : s->a;
-    const int64_t n = c->rows, count = n < LOOKED_AT ? n : LOOKED_AT;
+    const int64_t n = c->rows, count = n < SAMPLED_POINTS ? n : SAMPLED_POINTS;
     weighed *scratch = NULL;
     double *squares = NULL;
     frg_status status = FRG_OK;

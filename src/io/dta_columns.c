@@ -6,7 +6,7 @@
  *     with value labels  CATEGORY        in the order of the values; a level is the label's text
  *
  * Labels of some of the values that occur alone mark ends of a scale (99: "99 or more"), as Stata,
- * for which labels change no number, has them: such a column stays numbers, and a warning says so.  Two
+ * for which labels change no number, has them: such a column stays numbers, with a warning.  Two
  * values with one text are two levels: from the second on the value stands behind it: "yes
  * (2)".
  */
