@@ -11,6 +11,7 @@
 enum {
     PLAN_ROWS = 75,
     PLAN_COLUMNS = 130,
+    PLAN_ENTRIES = PLAN_ROWS * PLAN_COLUMNS,
     PLAN_TALL = PLAN_COLUMNS + 3, /* rows of the matrix that has gaps */
     /* doubles that tell the range of the costs, of SK_ROWS rows each */
     PLAN_SEEN = SK_SEEN_COUNT * ((PLAN_ROWS + SK_ROWS - 1) / SK_ROWS)
@@ -18,9 +19,8 @@ enum {
 
 /** Costs as floats hold them, row by row, and as columns of PLAN_TALL. */
 typedef struct {
-    double wide[PLAN_ROWS * PLAN_COLUMNS], columns[PLAN_ROWS * PLAN_TALL], a[PLAN_ROWS],
-        b[PLAN_COLUMNS];
-    float narrow[PLAN_ROWS * PLAN_COLUMNS];
+    double wide[PLAN_ENTRIES], columns[PLAN_ROWS * PLAN_TALL], a[PLAN_ROWS], b[PLAN_COLUMNS];
+    float narrow[PLAN_ENTRIES];
 } sinkhorn_input;
 
 static sinkhorn_input sinkhorn_in;
@@ -44,6 +44,17 @@ static void draw_sinkhorn(void)
             in->wide[i * PLAN_COLUMNS + j] = (double)c;
             in->columns[i * PLAN_TALL + j] = (double)c;
         }
+}
+
+/** As many numbers as the plan has, row by row: of the host, and of the caller's on its device. */
+static frg_array plan_here(void *entries, frg_dtype type)
+{
+    return frg_matrix(entries, type, PLAN_ROWS, PLAN_COLUMNS, PLAN_COLUMNS);
+}
+
+static frg_array plan_there(const caller *c, void *array, frg_dtype type)
+{
+    return caller_matrix(c, array, type, PLAN_ROWS, PLAN_COLUMNS);
 }
 
 /** What one solver gave, and what went over meanwhile. */
@@ -75,7 +86,7 @@ static sinkhorn_outcome solve_sinkhorn(frg_context *ctx, frg_array cost, int gro
 static void check_plans(const double *got, const double *want, double unit)
 {
     double most = 0;
-    for (int e = 0; e < PLAN_ROWS * PLAN_COLUMNS; e++)
+    for (int e = 0; e < PLAN_ENTRIES; e++)
         most = fmax(most, fabs(got[e] - want[e]) / want[e]);
     CHECK_SAYS(most <= 200 * 0x1p-53 + unit, "plans differ by %.3g", most);
 }
@@ -84,18 +95,17 @@ static void check_plans(const double *got, const double *want, double unit)
 static void check_rows_there(frg_context *ctx, const caller *c, const frg_plan *plan,
                              const double *want)
 {
-    static double got[PLAN_ROWS * PLAN_COLUMNS], turned[PLAN_ROWS * PLAN_COLUMNS],
-        few[3 * PLAN_COLUMNS];
-    static float narrow[PLAN_ROWS * PLAN_COLUMNS];
-    void *const room = caller_array(c, got, sizeof got);
-    const frg_array all = caller_matrix(c, room, FRG_F64, PLAN_ROWS, PLAN_COLUMNS);
+    static double got[PLAN_ENTRIES], turned[PLAN_ENTRIES], few[3 * PLAN_COLUMNS];
+    static float narrow[PLAN_ENTRIES];
+    void *const out = caller_array(c, got, sizeof got);
+    const frg_array all = plan_there(c, out, FRG_F64);
     CHECK_OK(ctx, frg_plan_rows(plan, 0, PLAN_ROWS, all));
-    caller_read(c, got, room, sizeof got);
+    caller_read(c, got, out, sizeof got);
     check_plans(got, want, 0);
     frg_array part = all;
     part.shape[0] = 3;
     CHECK_OK(ctx, frg_plan_rows(plan, 10, 13, part));
-    caller_read(c, few, room, sizeof few);
+    caller_read(c, few, out, sizeof few);
     CHECK_BITS(few, got + 10 * PLAN_COLUMNS, sizeof few);
     part.shape[0] = 0;
     CHECK_OK(ctx, frg_plan_rows(plan, 10, 10, part));
@@ -103,29 +113,27 @@ static void check_rows_there(frg_context *ctx, const caller *c, const frg_plan *
     part.stride[0] = 1;
     part.stride[1] = PLAN_ROWS;
     CHECK_OK(ctx, frg_plan_rows(plan, 0, PLAN_ROWS, part));
-    caller_read(c, turned, room, sizeof turned);
+    caller_read(c, turned, out, sizeof turned);
     for (int i = 0; i < PLAN_ROWS; i++)
         for (int j = 0; j < PLAN_COLUMNS; j++)
             CHECK(turned[j * PLAN_ROWS + i] == got[i * PLAN_COLUMNS + j]);
-    part = caller_matrix(c, room, FRG_F32, PLAN_ROWS, PLAN_COLUMNS);
+    part = plan_there(c, out, FRG_F32);
     CHECK_OK(ctx, frg_plan_rows(plan, 0, PLAN_ROWS, part));
-    caller_read(c, narrow, room, sizeof narrow);
-    for (int e = 0; e < PLAN_ROWS * PLAN_COLUMNS; e++)
+    caller_read(c, narrow, out, sizeof narrow);
+    for (int e = 0; e < PLAN_ENTRIES; e++)
         CHECK(narrow[e] == (float)got[e]);
     part.device.index = 5;
     CHECK_STATUS(frg_plan_rows(plan, 0, PLAN_ROWS, part), FRG_BAD_ARG);
     CHECK(strstr(frg_message(ctx), "out lies on "));
-    caller_free(c, room);
+    caller_free(c, out);
 }
 
 /** What goes through the rows of a plan whose costs lie on the device. */
 static void check_consumers(frg_context *ctx, const frg_plan *plan, const double *want)
 {
-    static double got[PLAN_ROWS * PLAN_COLUMNS], sums[PLAN_COLUMNS], ones[PLAN_ROWS],
-        value[PLAN_ROWS];
+    static double got[PLAN_ENTRIES], sums[PLAN_COLUMNS], ones[PLAN_ROWS], value[PLAN_ROWS];
     static int64_t best[PLAN_ROWS], index[PLAN_ROWS], starts[PLAN_ROWS + 1];
-    CHECK_OK(ctx, frg_plan_rows(plan, 0, PLAN_ROWS,
-                                frg_matrix(got, FRG_F64, PLAN_ROWS, PLAN_COLUMNS, PLAN_COLUMNS)));
+    CHECK_OK(ctx, frg_plan_rows(plan, 0, PLAN_ROWS, plan_here(got, FRG_F64)));
     check_plans(got, want, 0);
     for (int i = 0; i < PLAN_ROWS; i++)
         ones[i] = 1;
@@ -149,12 +157,12 @@ static void check_consumers(frg_context *ctx, const frg_plan *plan, const double
     }
 }
 
-/** The costs in the caller's memory and a copy of the host's, in groups of that size: the same bits, and n m elements fewer
- *  that go over. */
+/** The costs in the caller's memory and a copy of the host's, in groups of that size: the same bits,
+ *  and n m elements fewer that go over. */
 static void same_as_copied(frg_context *ctx, const caller *c, frg_array here, frg_array there,
                            frg_gw_store store, int group)
 {
-    static double want[PLAN_ROWS * PLAN_COLUMNS];
+    static double want[PLAN_ENTRIES];
     frg_sinkhorn_opts o;
     frg_sinkhorn_defaults(&o, sizeof o);
     o.cost_store = store;
@@ -166,12 +174,12 @@ static void same_as_copied(frg_context *ctx, const caller *c, frg_array here, fr
     CHECK_BITS(placed.g, copied.g, sizeof copied.g);
     CHECK(frg_sinkhorn_get(placed.s).cost == frg_sinkhorn_get(copied.s).cost);
     CHECK(frg_sinkhorn_get(placed.s).objective == frg_sinkhorn_get(copied.s).objective);
-    const int64_t bytes = PLAN_ROWS * PLAN_COLUMNS * (int64_t)frg_sizeof(here.dtype);
+    const int64_t bytes = PLAN_ENTRIES * (int64_t)frg_sizeof(here.dtype);
     CHECK_INT(copied.counts.bytes_in - placed.counts.bytes_in, bytes);
     CHECK_INT(placed.counts.bytes_out - copied.counts.bytes_out,
               PLAN_SEEN * (int64_t)sizeof(double));
-    CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(copied.s), 0, PLAN_ROWS,
-                                frg_matrix(want, FRG_F64, PLAN_ROWS, PLAN_COLUMNS, PLAN_COLUMNS)));
+    CHECK_OK(ctx,
+             frg_plan_rows(frg_sinkhorn_plan(copied.s), 0, PLAN_ROWS, plan_here(want, FRG_F64)));
     check_rows_there(ctx, c, frg_sinkhorn_plan(placed.s), want);
     check_rows_there(ctx, c, frg_sinkhorn_plan(copied.s), want);
     check_consumers(ctx, frg_sinkhorn_plan(placed.s), want);
@@ -189,7 +197,7 @@ static void refused_sinkhorn(frg_context *ctx, const caller *c)
     in->wide[41 * PLAN_COLUMNS + 9] = -(double)INFINITY;
     in->wide[60 * PLAN_COLUMNS] = (double)NAN;
     void *const array = caller_array(c, in->wide, sizeof in->wide);
-    frg_array cost = caller_matrix(c, array, FRG_F64, PLAN_ROWS, PLAN_COLUMNS);
+    frg_array cost = plan_there(c, array, FRG_F64);
     CHECK_STATUS(frg_sinkhorn_create(&s, ctx, cost, NULL, NULL, NULL), FRG_BAD_DATA);
     CHECK_TEXT(frg_error_where(ctx), "cost, row 42, column 8");
     CHECK_SAYS(strstr(frg_message(ctx), "an entry is ") && strstr(frg_message(ctx), "nan"), "%s",
@@ -272,8 +280,8 @@ static void vectors_in_place(frg_context *ctx, const caller *c, frg_array cost)
 {
     enum { MORE = (PLAN_ROWS + PLAN_COLUMNS) * sizeof(double) };
     sinkhorn_input *const in = &sinkhorn_in;
-    void *const of_a = caller_array(c, in->a, sizeof in->a), *const of_b = caller_array(
-                                                                 c, in->b, sizeof in->b);
+    void *const of_a = caller_array(c, in->a, sizeof in->a);
+    void *const of_b = caller_array(c, in->b, sizeof in->b);
     const frg_array a = caller_vector(c, of_a, FRG_F64, PLAN_ROWS),
                     b = caller_vector(c, of_b, FRG_F64, PLAN_COLUMNS);
     double f[2][PLAN_ROWS], g[2][PLAN_COLUMNS];
@@ -281,9 +289,8 @@ static void vectors_in_place(frg_context *ctx, const caller *c, frg_array cost)
     frg_array narrow_g = frg_vector(narrow, FRG_F32, PLAN_COLUMNS);
     narrow_g.stride[0] = 2;
     frg_sinkhorn_report want, got;
-    frg_sinkhorn *const one = solve_arrays(ctx, cost, NULL, NULL, &want), *const two = solve_arrays(
-                                                                              ctx, cost, &a, &b,
-                                                                              &got);
+    frg_sinkhorn *const one = solve_arrays(ctx, cost, NULL, NULL, &want);
+    frg_sinkhorn *const two = solve_arrays(ctx, cost, &a, &b, &got);
     if (one && two) {
         CHECK(want.device_launches > 0 && want.device_waits > 0);
         CHECK_INT(got.device_launches, want.device_launches);
@@ -313,7 +320,7 @@ static void vectors_in_place(frg_context *ctx, const caller *c, frg_array cost)
 /** The whole of it on a device with double precision. */
 TEST_UNUSED static void sinkhorn_in_place_on(frg_device which)
 {
-    const sinkhorn_input *const in = &sinkhorn_in;
+    sinkhorn_input *const in = &sinkhorn_in;
     caller c;
     draw_sinkhorn();
     if (!caller_open(&c, which))
@@ -322,19 +329,17 @@ TEST_UNUSED static void sinkhorn_in_place_on(frg_device which)
     void *const wide = caller_array(&c, in->wide, sizeof in->wide);
     void *const narrow = caller_array(&c, in->narrow, sizeof in->narrow);
     void *const columns = caller_array(&c, in->columns, sizeof in->columns);
-    const frg_array host = frg_matrix(in->wide, FRG_F64, PLAN_ROWS, PLAN_COLUMNS, PLAN_COLUMNS);
-    frg_array gaps = caller_matrix(&c, columns, FRG_F64, PLAN_ROWS, PLAN_COLUMNS);
+    const frg_array host = plan_here(in->wide, FRG_F64);
+    frg_array gaps = plan_there(&c, columns, FRG_F64);
     gaps.stride[0] = PLAN_TALL;
     if (ctx) {
-        same_as_copied(ctx, &c, host, caller_matrix(&c, wide, FRG_F64, PLAN_ROWS, PLAN_COLUMNS),
-                       FRG_GW_STORE_AUTO, 0);
+        same_as_copied(ctx, &c, host, plan_there(&c, wide, FRG_F64), FRG_GW_STORE_AUTO, 0);
         same_as_copied(ctx, &c, host, gaps, FRG_GW_STORE_U16, 32);
-        same_as_copied(
-            ctx, &c, frg_matrix(in->narrow, FRG_F32, PLAN_ROWS, PLAN_COLUMNS, PLAN_COLUMNS),
-            caller_matrix(&c, narrow, FRG_F32, PLAN_ROWS, PLAN_COLUMNS), FRG_GW_STORE_F64, 256);
+        same_as_copied(ctx, &c, plan_here(in->narrow, FRG_F32), plan_there(&c, narrow, FRG_F32),
+                       FRG_GW_STORE_F64, 256);
         refused_sinkhorn(ctx, &c);
         vectors_there(ctx, &c);
-        vectors_in_place(ctx, &c, caller_matrix(&c, wide, FRG_F64, PLAN_ROWS, PLAN_COLUMNS));
+        vectors_in_place(ctx, &c, plan_there(&c, wide, FRG_F64));
     }
     frg_context_destroy(ctx);
     caller_free(&c, wide);
