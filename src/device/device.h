@@ -254,7 +254,8 @@ FRG_MUST_USE frg_status frgi_vector_get(frg_context *ctx, const frg_array *from,
 /** The other way, to the nearest number. */
 FRG_MUST_USE frg_status frgi_vector_put(frg_context *ctx, const frg_array *to, const char *what,
                                         int64_t n, const double *from);
-/** `bytes` of b from `offset` on, a multiple of frgi_device_is(dev)->align. */
+/** `bytes` of b from `offset` on, for copies; as an argument of a kernel where `offset` is a multiple
+ *  of frgi_device_is(dev)->align. */
 frgi_buffer frgi_device_slice(frgi_buffer b, size_t offset, size_t bytes);
 
 /** Host memory for frgi_device_get: with other memory a copy of CUDA waits until it is done. */
@@ -282,7 +283,7 @@ FRG_MUST_USE frg_status frgi_device_fill(frgi_device *dev, frgi_buffer to, int b
 
 /** Until all commands so far are done. */
 FRG_MUST_USE frg_status frgi_device_wait(frgi_device *dev);
-/** A mark behind all commands so far; forget it. */
+/** An event behind all commands so far; to be forgotten. */
 FRG_MUST_USE frg_status frgi_event_record(frgi_device *dev, frgi_event *out);
 FRG_MUST_USE frg_status frgi_event_reached(frgi_device *dev, frgi_event event, bool *out);
 FRG_MUST_USE frg_status frgi_event_wait(frgi_device *dev, frgi_event event);

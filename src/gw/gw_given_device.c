@@ -80,7 +80,7 @@ static frg_status refuse_entry(const frgi_distances *d, const frg_array *a, frgi
     double wide = 0;
     float narrow = 0;
     TRY(frgi_device_get(d->there.dev, a->dtype == FRG_F64 ? (void *)&wide : &narrow,
-                        (frgi_buffer){given.handle, given.offset + at, bytes}, bytes));
+                        frgi_device_slice(given, at, bytes), bytes));
     TRY(frgi_device_wait(d->there.dev));
     return frgi_matrix_refuse(d->ctx, name, i, j, a->dtype == FRG_F64 ? wide : (double)narrow);
 }
@@ -160,8 +160,7 @@ frg_status frgi_distances_rows_there(const frgi_distances *d, const int32_t *nod
         for (last = first + 1; last < count && nodes[last] == nodes[last - 1] + 1; last++) {
         }
         const size_t bytes = (size_t)(last - first) * row;
-        const frgi_buffer from = {d->there.all.handle,
-                                  d->there.all.offset + (size_t)nodes[first] * row, bytes};
+        const frgi_buffer from = frgi_device_slice(d->there.all, (size_t)nodes[first] * row, bytes);
         TRY(frgi_device_get(d->there.dev, rows + first * d->n, from, bytes));
     }
     return frgi_device_wait(d->there.dev);

@@ -275,9 +275,8 @@ frg_status frgi_level_device_potentials(frgi_level *l)
 frgi_buffer frgi_level_device_area(const frgi_level_device *d, frgi_buffer all, int area,
                                    int64_t count)
 {
-    return (frgi_buffer){all.handle,
-                         all.offset + (size_t)area * (size_t)d->pairs.count * sizeof(int32_t),
-                         (size_t)count * sizeof(int32_t)};
+    return frgi_device_slice(all, (size_t)area * (size_t)d->pairs.count * sizeof(int32_t),
+                             (size_t)count * sizeof(int32_t));
 }
 
 frg_status frgi_level_device_put_pairs(frgi_level *l)
@@ -474,9 +473,7 @@ static frg_status renew(frgi_level *l, double tol)
 static frg_status poll_step(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
-    const frgi_buffer from = {d->loop.v.handle,
-                              d->loop.v.offset + (size_t)d->loop.place[SK_CHANGE] * sizeof(float),
-                              sizeof d->host.change};
+    const frgi_buffer from = frgi_stage_vector(&d->loop, SK_CHANGE, 1);
     TRY(LAUNCH(d->place.dev, d->steps, "level_change", 1, 1, d->place.group, BUFFER(d->loop.v),
                BUFFER(d->loop.at), INT32(d->loop.place[SK_ACCELERATE] != 0)));
     TRY(frgi_device_get(d->place.dev, &d->host.change, from, sizeof d->host.change));

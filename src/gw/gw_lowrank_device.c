@@ -61,8 +61,8 @@ static int64_t reals_of(const frgi_lowrank_device *d, int q)
 static frgi_buffer array_of(const frgi_lowrank_device *d, int q, int second)
 {
     const int at = q + second * LR_OF_SIDE;
-    return (frgi_buffer){d->v.handle, d->v.offset + (size_t)d->host.at[at] * sizeof(double),
-                         (size_t)reals_of(d, at) * sizeof(double)};
+    return frgi_device_slice(d->v, (size_t)d->host.at[at] * sizeof(double),
+                             (size_t)reals_of(d, at) * sizeof(double));
 }
 
 /** Q, W or h. */
@@ -123,8 +123,7 @@ static frg_status put_linear(const frgi_lowrank_device *d)
     const int64_t m = d->pairs.m;
     for (int64_t i = 0; l->linear && i < d->pairs.n; i++) {
         const size_t row = (size_t)m * sizeof(float);
-        const frgi_buffer to = {d->pairs.linear.handle, d->pairs.linear.offset + (size_t)i * row,
-                                row};
+        const frgi_buffer to = frgi_device_slice(d->pairs.linear, (size_t)i * row, row);
         TRY(frgi_device_put(d->place.dev, to, l->linear + i * l->t.s.ld, row));
     }
     return frgi_device_wait(d->place.dev);
@@ -323,8 +322,8 @@ frg_status frgi_lowrank_device_random(frgi_lowrank_device *d, uint64_t run)
 static frg_status draw(const frgi_lowrank_device *d, int64_t first, int64_t count, uint64_t stream)
 {
     const size_t bytes = (size_t)count * sizeof(int32_t);
-    const frgi_buffer rows = {d->pairs.row.handle,
-                              d->pairs.row.offset + (size_t)first * sizeof(int32_t), bytes};
+    const frgi_buffer rows =
+        frgi_device_slice(d->pairs.row, (size_t)first * sizeof(int32_t), bytes);
     frgi_lowrank_rows(d->l, count, stream, d->host.rows, d->host.uniforms);
     TRY(frgi_device_put(d->place.dev, rows, d->host.rows, bytes));
     TRY(frgi_device_put(d->place.dev, d->uniforms, d->host.uniforms,

@@ -154,9 +154,8 @@ static frg_status square_sum(const frgi_level_device *d, frgi_buffer all, frgi_b
 {
     TRY(LAUNCH(d->place.dev, d->end.program, "level_squares", n, 1, d->place.group, BUFFER(squares),
                BUFFER(all), BUFFER(w), INT64(n)));
-    TRY(frgi_device_get(d->place.dev, scratch,
-                        (frgi_buffer){squares.handle, squares.offset, (size_t)n * sizeof *scratch},
-                        (size_t)n * sizeof *scratch));
+    const size_t bytes = (size_t)n * sizeof *scratch;
+    TRY(frgi_device_get(d->place.dev, scratch, frgi_device_slice(squares, 0, bytes), bytes));
     TRY(frgi_device_wait(d->place.dev));
     *out = 0;
     for (int64_t i = 0; i < n; i++) {

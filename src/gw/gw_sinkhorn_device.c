@@ -77,8 +77,7 @@ static frg_status refuse_entry(const frg_sinkhorn *s, int64_t i, int64_t j)
     double wide = 0;
     float narrow = 0;
     TRY(frgi_device_get(dev, bytes == sizeof wide ? (void *)&wide : &narrow,
-                        (frgi_buffer){s->device->own.handle, s->device->own.offset + at, bytes},
-                        bytes));
+                        frgi_device_slice(s->device->own, at, bytes), bytes));
     TRY(frgi_device_wait(dev));
     frgi_at(s->ctx, "cost, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
     FAIL(s->ctx, E_DISTANCE, "an entry is %g", bytes == sizeof wide ? wide : (double)narrow);
@@ -242,7 +241,7 @@ static frg_status copy_costs(const frg_sinkhorn *s)
         const int64_t last = first + each < n ? first + each : n;
         const size_t bytes = (size_t)(last - first) * row;
         pack_rows(s, first, last);
-        const frgi_buffer to = {d->given.handle, d->given.offset + (size_t)first * row, bytes};
+        const frgi_buffer to = frgi_device_slice(d->given, (size_t)first * row, bytes);
         TRY(frgi_device_put(d->place.dev, to, d->place.buffer, bytes));
         TRY(frgi_device_wait(d->place.dev));
     }

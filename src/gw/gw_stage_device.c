@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum { ROW_GROUPS = 256, BATCH = 8 };
-enum { MOST_REALS = SKS_COUNT };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -95,27 +94,30 @@ void frgi_stage_take(frgi_device_arena *a, frgi_stage *g)
 
 /* ---- vectors to and from the device ---------------------------------------------------------- */
 
+frgi_buffer frgi_stage_vector(const frgi_stage *g, int q, int64_t count)
+{
+    return frgi_device_slice(g->v, (size_t)g->place[q] * g->real, (size_t)count * g->real);
+}
+
 frg_status frgi_stage_put(const frgi_stage_place *p, const frgi_stage *g, int q, const double *x,
                           int64_t count)
 {
-    const frgi_buffer to = {g->v.handle, g->v.offset + (size_t)g->place[q] * g->real,
-                            (size_t)count * g->real};
+    const frgi_buffer to = frgi_stage_vector(g, q, count);
     float *const narrow = p->buffer;
     for (int64_t i = 0; i < count && g->real == sizeof(float); i++) {
         narrow[i] = (float)x[i];
     }
     TRY(frgi_device_put(p->dev, to, g->real == sizeof(float) ? p->buffer : (const void *)x,
-                        (size_t)count * g->real));
+                        to.bytes));
     return frgi_device_wait(p->dev);
 }
 
 frg_status frgi_stage_get(const frgi_stage_place *p, const frgi_stage *g, int q, double *x,
                           int64_t count)
 {
-    const frgi_buffer from = {g->v.handle, g->v.offset + (size_t)g->place[q] * g->real,
-                              (size_t)count * g->real};
+    const frgi_buffer from = frgi_stage_vector(g, q, count);
     TRY(frgi_device_get(p->dev, g->real == sizeof(float) ? p->buffer : (void *)x, from,
-                        (size_t)count * g->real));
+                        from.bytes));
     TRY(frgi_device_wait(p->dev));
     const float *const narrow = p->buffer;
     for (int64_t i = 0; i < count && g->real == sizeof(float); i++) {
@@ -202,16 +204,12 @@ frg_status frgi_stage_poll(const frgi_stage_place *p, frgi_stage *g, frgi_stage_
     TRY(LAUNCH(p->dev, g->program, "sinkhorn_poll", 1, 1, p->group, BUFFER(g->v), BUFFER(g->counts),
                BUFFER(g->at), INT32(g->slot)));
     g->slot = 1 - g->slot;
-    const size_t at = (size_t)(g->place[SK_STATES] + g->slot * SKS_COUNT) * g->real;
-    double reals[MOST_REALS];
-    TRY(frgi_device_get(p->dev, reals,
-                        (frgi_buffer){g->v.handle, g->v.offset + at, SKS_COUNT * g->real},
-                        SKS_COUNT * g->real));
-    TRY(frgi_device_get(p->dev, out->count,
-                        (frgi_buffer){g->counts.handle,
-                                      g->counts.offset + (size_t)g->slot * sizeof out->count,
-                                      sizeof out->count},
-                        sizeof out->count));
+    const size_t slot = (size_t)g->slot, state = SKS_COUNT * g->real, counts = sizeof out->count;
+    const frgi_buffer both = frgi_stage_vector(g, SK_STATES, 2 * SKS_COUNT);
+    double reals[SKS_COUNT];
+    TRY(frgi_device_get(p->dev, reals, frgi_device_slice(both, slot * state, state), state));
+    TRY(frgi_device_get(p->dev, out->count, frgi_device_slice(g->counts, slot * counts, counts),
+                        counts));
     TRY(frgi_device_wait(p->dev));
     for (int q = 0; q < SKS_COUNT; q++) {
         out->of[q] =

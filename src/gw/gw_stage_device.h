@@ -60,6 +60,8 @@ FRG_MUST_USE frg_status frgi_stage_open(const frgi_stage_place *p, frgi_stage *g
                                         frgi_kernel_type type, int64_t n, int64_t m);
 /** Its memory, but for the costs. */
 void frgi_stage_take(frgi_device_arena *a, frgi_stage *g);
+/** The first `count` numbers of vector q, for copies. */
+frgi_buffer frgi_stage_vector(const frgi_stage *g, int q, int64_t count);
 /** Vector q of a stage <- x in its type, and back; both wait. */
 FRG_MUST_USE frg_status frgi_stage_put(const frgi_stage_place *p, const frgi_stage *g, int q,
                                        const double *x, int64_t count);

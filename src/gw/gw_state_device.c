@@ -14,13 +14,6 @@
 
 /* ---- which arrays ---------------------------------------------------------------------------- */
 
-static frgi_buffer vectors(const frgi_level_device *d, int first, int64_t count)
-{
-    return (frgi_buffer){d->loop.v.handle,
-                         d->loop.v.offset + (size_t)d->loop.place[first] * d->loop.real,
-                         (size_t)count * d->loop.real};
-}
-
 static frgi_array array_there(const char *name, frgi_buffer one, frgi_buffer two)
 {
     frgi_array a = {.bytes = one.bytes + two.bytes, .there = {one, two}};
@@ -33,14 +26,16 @@ int frgi_level_device_arrays(const frgi_level *l, frgi_array *out)
 {
     const frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n;
-    const frgi_buffer none = {0}, states = vectors(d, SK_STATES, 2 * SKS_COUNT);
-    const size_t state = SKS_COUNT * d->loop.real;
+    const frgi_stage *const loop = &d->loop;
+    const frgi_buffer none = {0}, states = frgi_stage_vector(loop, SK_STATES, 2 * SKS_COUNT);
+    const size_t state = SKS_COUNT * loop->real;
     int count = 0;
-    out[count++] = array_there("rows", vectors(d, SK_H0, n), vectors(d, SK_LP, n));
-    out[count++] = array_there("columns", vectors(d, SK_G0, m), vectors(d, SK_G, m));
-    out[count++] = array_there(
-        "numbers",
-        (frgi_buffer){states.handle, states.offset + (size_t)d->loop.slot * state, state}, none);
+    out[count++] =
+        array_there("rows", frgi_stage_vector(loop, SK_H0, n), frgi_stage_vector(loop, SK_LP, n));
+    out[count++] =
+        array_there("columns", frgi_stage_vector(loop, SK_G0, m), frgi_stage_vector(loop, SK_G, m));
+    out[count++] =
+        array_there("numbers", frgi_device_slice(states, (size_t)loop->slot * state, state), none);
     for (int q = 0; q < l->sampled.n_lagged; q++) {
         const int64_t pairs = l->sampled.lagged_count[q];
         const int area = l->sampled.area[q];
@@ -76,10 +71,10 @@ frg_status frgi_state_reserve_there(struct frgi_state *s, size_t bytes)
 
 frg_status frgi_state_copy_there(struct frgi_state *s, frgi_array *a, size_t from)
 {
-    const frgi_buffer copy = {s->copy.handle, s->copy.offset + from, a->bytes};
+    const frgi_buffer copy = frgi_device_slice(s->copy, from, a->bytes);
     size_t done = 0;
     for (int q = 0; q < FRGI_PIECES && done < a->bytes; q++) {
-        const frgi_buffer to = {copy.handle, copy.offset + done, a->there[q].bytes};
+        const frgi_buffer to = frgi_device_slice(copy, done, a->there[q].bytes);
         TRY(frgi_device_copy(s->dev, to, a->there[q], to.bytes));
         done += to.bytes;
         a->there[q] = (frgi_buffer){0};
