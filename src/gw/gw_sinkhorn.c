@@ -54,21 +54,21 @@ static double cost_at(const frg_array *c, int64_t i, int64_t j)
 
 #define NO_WEIGHT (-1e30) /* an exponent in rows of the padding */
 
-/** Row i of the exponents from costs of either type and any stride, as doubles or floats. */
-static void fill_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, bool wide,
-                     void *row)
-{
-    for (int64_t j = 0; j < s->ld; j++) {
-        const double x = j >= s->m  ? 0
-                         : i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j)
-                                    : NO_WEIGHT;
-        if (wide) {
-            ((double *)row)[j] = x;
-        } else {
-            ((float *)row)[j] = (float)x;
-        }
+/** Row i of the exponents, in `real`, from costs of either type and any stride. */
+#define FILL_ROW(name, real)                                                                       \
+    static void name(const frgi_sweep *s, const frg_array *c, double k, int64_t i, real *row)      \
+    {                                                                                              \
+        for (int64_t j = 0; j < s->m; j++) {                                                       \
+            row[j] = (real)(i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j)      \
+                                     : NO_WEIGHT);                                                 \
+        }                                                                                          \
+        for (int64_t j = s->m; j < s->ld; j++) {                                                   \
+            row[j] = 0;                                                                            \
+        }                                                                                          \
     }
-}
+FILL_ROW(fill_row, float)
+FILL_ROW(fill_wide_row, double)
+#undef FILL_ROW
 
 /** x_ij = G0_j + H0_i - k c_ij, a frgi_fill. */
 static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
@@ -76,17 +76,17 @@ static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void
     const frg_sinkhorn *const job = s->x.source;
     const frg_array *const c = &job->cost;
     const double k = job->t.k;
-    const bool wide = s->x.store == FRGI_X64,
-               plain = !wide && c->dtype == FRG_F32 && c->stride[1] == 1;
+    const bool wide = s->x.store == FRGI_X64, plain = c->dtype == FRG_F32 && c->stride[1] == 1;
     const frgi_build_ops *const ops = frgi_build_ops_of(job->ctx);
     for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
         const int64_t at = (i - i0) * s->ld;
-        if (plain && i < s->n) {
+        if (wide) {
+            fill_wide_row(s, c, k, i, (double *)rows + at);
+        } else if (plain && i < s->n) {
             const float *const costs = (const float *)(const void *)cost_row(c, i);
             ops->from_costs(s, i, costs, (float)k, (float *)rows + at);
         } else {
-            const size_t element = wide ? sizeof(double) : sizeof(float);
-            fill_row(s, c, k, i, wide, (char *)rows + (size_t)at * element);
+            fill_row(s, c, k, i, (float *)rows + at);
         }
     }
 }
