@@ -254,8 +254,8 @@ FRG_MUST_USE frg_status frgi_vector_get(frg_context *ctx, const frg_array *from,
 /** The other way, to the nearest number. */
 FRG_MUST_USE frg_status frgi_vector_put(frg_context *ctx, const frg_array *to, const char *what,
                                         int64_t n, const double *from);
-/** `bytes` of b from `offset` on, for copies; as an argument of a kernel where `offset` is a multiple
- *  of frgi_device_is(dev)->align. */
+/** `bytes` of b from `offset` on, for copies; as an argument of a kernel where `offset` is a
+ *  multiple of frgi_device_is(dev)->align. */
 frgi_buffer frgi_device_slice(frgi_buffer b, size_t offset, size_t bytes);
 
 /** Host memory for frgi_device_get: with other memory a copy of CUDA waits until it is done. */
