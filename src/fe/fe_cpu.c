@@ -39,7 +39,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #define vec   vec2
 #define svec  svec2
 #define mask  mask2
-#include "fe/fe_both.tmpl.h"
+#include "fe/fe_lanes.tmpl.h"
 #undef LANES
 #undef vec
 #undef svec
@@ -48,7 +48,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #define vec   vec2
 #define svec  svec2
 #define mask  mask2
-#include "fe/fe_both.tmpl.h"
+#include "fe/fe_lanes.tmpl.h"
 #undef LANES
 #undef vec
 #undef svec
@@ -57,7 +57,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #define vec   vec4
 #define svec  svec4
 #define mask  mask4
-#include "fe/fe_both.tmpl.h"
+#include "fe/fe_lanes.tmpl.h"
 #undef LANES
 #undef vec
 #undef svec
@@ -67,7 +67,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #define vec   vec8
 #define svec  svec8
 #define mask  mask8
-#include "fe/fe_both.tmpl.h"
+#include "fe/fe_lanes.tmpl.h"
 #define WIDEST(ops, suf) ops(suf, 8)
 #else
 #define WIDEST(ops, suf)                                                                           \

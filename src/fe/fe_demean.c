@@ -126,13 +126,6 @@ typedef struct {
     fe_device *there; /* where the columns' passes run; NULL: here */
 } run;
 
-static fe_block block_of(const frg_array *a, int64_t column, int live)
-{
-    const size_t step = frg_sizeof(a->dtype);
-    return (fe_block){frgi_array_base(a) + column * a->stride[1] * (ptrdiff_t)step, a->stride[0],
-                      a->stride[1], live};
-}
-
 /** The same of the columns that are worked on: the caller's, or those in the order of the
  *  levels. */
 static fe_block worked_on(const run *r, const frg_array *a, int64_t column, int live)
@@ -140,7 +133,7 @@ static fe_block worked_on(const run *r, const frg_array *a, int64_t column, int 
     const int64_t size = (int64_t)frg_sizeof(a->dtype);
     return r->width > 0
                ? (fe_block){r->d->detour.columns + (column - r->first) * size, r->width, 1, live}
-               : block_of(a, column, live);
+               : fe_block_of(a, column, live);
 }
 
 /** rhs of fe_steps.h for a block's columns as they came, or for what is left of its column
@@ -577,7 +570,7 @@ static frg_status move_columns(const run *r, bool back)
     for (int64_t c = 0; c < r->width; c += FRGI_ORDER_COLUMNS) {
         const int64_t left = r->width - c;
         const int count = (int)(left < FRGI_ORDER_COLUMNS ? left : FRGI_ORDER_COLUMNS);
-        const fe_block own = block_of(a, r->first + c, count);
+        const fe_block own = fe_block_of(a, r->first + c, count);
         const frgi_columns x = {own.base, own.row, own.column, count, size};
         const frgi_columns y = {d->detour.columns + c * (int64_t)size, r->width, 1, count, size};
         const frg_progress p = {.solver = "fe",
@@ -606,7 +599,7 @@ static void leave_columns(run *r, frg_status stopped)
 {
     const size_t size = frg_sizeof(r->in.dtype);
     for (int64_t c = r->first; c < r->first + r->width; c++) {
-        const fe_block x = block_of(&r->in, c, 1), y = block_of(&r->out, c, 1);
+        const fe_block x = fe_block_of(&r->in, c, 1), y = fe_block_of(&r->out, c, 1);
         for (int64_t i = 0; x.base != y.base && i < r->in.shape[0]; i++) {
             memcpy(y.base + i * y.row * (ptrdiff_t)size, x.base + i * x.row * (ptrdiff_t)size,
                    size);

@@ -599,23 +599,6 @@ frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
 
 /* ---- what the plan knows --------------------------------------------------------------------- */
 
-/** The same from a device. */
-static frg_status get_effects_there(const frg_demean *d, const fe_block_effects *b, int k,
-                                    double *alpha)
-{
-    const fe_rows *const g = &d->rows;
-    const fe_device_block block = fe_block_on_device(b);
-    double *effects;
-    TRY(NEW(d->ctx, &effects, g->n_elim + 1, "effects from a device"));
-    const frg_status status =
-        frgi_fe_device_elim_effects(frgi_fe_cascade_passes(d->cascade), &block, k, effects);
-    for (int64_t u = 0; u < g->n_elim && status >= 0; u++) {
-        alpha[g->elim_level ? g->elim_level[u] : u] = effects[u];
-    }
-    DROP(d->ctx, &effects);
-    return status;
-}
-
 /** The eliminated levels' effects of column k of a block, in the order of the factor's levels. */
 static frg_status get_elim_effects(const frg_demean *d, const fe_block_effects *b, int k,
                                    double *alpha)
@@ -623,8 +606,10 @@ static frg_status get_elim_effects(const frg_demean *d, const fe_block_effects *
     enum { PIECE = 512 };
     double piece[PIECE];
     const fe_rows *const g = &d->rows;
-    if (frgi_fe_cascade_passes(d->cascade)) {
-        return get_effects_there(d, b, k, alpha);
+    fe_device *const there = frgi_fe_cascade_passes(d->cascade);
+    if (there) {
+        const fe_device_block block = fe_block_on_device(b);
+        return frgi_fe_device_effects(there, &block, k, 1, alpha);
     }
     if (!g->elim_level) {
         return g->steps->reduced.get_column(g->n_elim, b->lanes, k, b->elim, alpha);

@@ -138,6 +138,9 @@ FRG_MUST_USE frg_status frgi_fe_device_residual(fe_device *d, const fe_device_bl
 /** to (n_elim) <- the effects of the eliminated levels of column k of a block of the last run. */
 FRG_MUST_USE frg_status frgi_fe_device_elim_effects(fe_device *d, const fe_device_block *b, int k,
                                                     double *to);
+/** alpha <- the same times a number, in the order of the factor's levels. */
+FRG_MUST_USE frg_status frgi_fe_device_effects(fe_device *d, const fe_device_block *b, int k,
+                                               double factor, double *alpha);
 
 #pragma GCC visibility pop
 #endif

@@ -1,5 +1,6 @@
-/* fe_lanes.tmpl.h - a vector of LANES doubles: element l of a row-major array of LANES columns.  Of
- * a vector of two the second lane is not used where LANES is 1 (fe_cpu.c).
+/* fe_lanes.tmpl.h - all templates at one width, for both types of columns and search directions, on
+ * a vector of LANES doubles: element l of a row-major array of LANES columns.  Of a vector of two
+ * the second lane is not used where LANES is 1 (fe_cpu.c).
  *
  * Template parameters: LANES, vec (LANES doubles), svec (LANES floats), mask (LANES int64),
  * FN(name).
@@ -66,3 +67,20 @@ INLINE bool FN(exceeds_cache)(const fe_rows *g)
 {
     return 2 * g->n_reduced * LANES * (int64_t)sizeof(double) > FE_NEAR_BYTES;
 }
+
+#define real  double
+#define preal double
+#define SUF   f64
+#include "fe/fe_cg.tmpl.h"
+#include "fe/fe_rows.tmpl.h"
+#undef real
+#undef preal
+#undef SUF
+#define real  float
+#define preal float
+#define SUF   f32
+#include "fe/fe_cg.tmpl.h"
+#include "fe/fe_rows.tmpl.h"
+#undef real
+#undef preal
+#undef SUF

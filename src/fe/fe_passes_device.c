@@ -583,6 +583,20 @@ frg_status frgi_fe_device_elim_effects(fe_device *d, const fe_device_block *b, i
     return get_strided(d, d->passes->effects, n * b->lane + k, n, b->lanes, -1, to);
 }
 
+frg_status frgi_fe_device_effects(fe_device *d, const fe_device_block *b, int k, double factor,
+                                  double *alpha)
+{
+    const fe_rows *const g = d->g;
+    double *effects;
+    TRY(NEW(d->ctx, &effects, g->n_elim + 1, "effects from a device"));
+    const frg_status status = frgi_fe_device_elim_effects(d, b, k, effects);
+    for (int64_t u = 0; u < g->n_elim && status >= 0; u++) {
+        alpha[g->elim_level ? g->elim_level[u] : u] = effects[u] * factor;
+    }
+    DROP(d->ctx, &effects);
+    return status;
+}
+
 bool frgi_fe_device_has_passes(const fe_device *d)
 {
     return d && d->passes;

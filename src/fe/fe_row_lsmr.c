@@ -32,8 +32,8 @@
  * By method map alternating projections (fe_map.h) give c in LSMR's place; all else is the same.
  *
  * Vectors are reached by steps alone (fe_row_lsmr_plan.h), which fe_row_lsmr_host.c has, and of
- * rows on a device fe_lsmr_device.c: there r stays in double until the block ends, and so is its
- * audit.
+ * rows on a device fe_row_lsmr_device.c: there r stays in double until the block ends, and so is
+ * its audit.
  *
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and
  * what fe_basis.h says; laid out by the first run of a shape and kept.
@@ -222,14 +222,13 @@ static void lay_out_vectors(frgi_arena *a, fe_row_lsmr *f, int64_t p)
     const int64_t k = block_width(f, p);
     f->c = TAKE(a, double, b->n_reduced *k + 1); /* there is memory where R = 0, too */
     f->s = TAKE(a, double, b->n_reduced *k);
+    f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_kept(f), (size_t)p));
     if (f->there.passes) {
         f->there.a = TAKE(a, double, b->n_reduced *k);
-        f->effects = TAKE(a, double, frgi_mul((size_t)b->n_reduced, (size_t)p));
         return;
     }
     f->z = TAKE(a, double, frgi_mul((size_t)b->g->n, (size_t)k));
     f->elim = TAKE(a, double, b->n_elim_columns *k);
-    f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_levels(f), (size_t)p));
     frgi_basis_work_layout(a, b, k, &f->work);
     f->lsmr = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
     if (b->n_reduced > 0 && projects(f)) {

@@ -154,30 +154,35 @@ static frg_status energy(fe_row_lsmr *f, int64_t k, int64_t c, double *out)
 
 /* ---- coefficients and effects ---------------------------------------------------------------- */
 
-static frg_status no_answer(fe_row_lsmr *f, int64_t k)
+frg_status frgi_fe_row_lsmr_no_answer(fe_row_lsmr *f, int64_t k)
 {
     memset(f->c, 0, (size_t)(f->basis.n_reduced * k) * sizeof *f->c);
     return FRG_OK;
 }
 
-static frg_status no_effects(fe_row_lsmr *f, int64_t first, int64_t k)
+int64_t frgi_fe_row_lsmr_kept(const fe_row_lsmr *f)
 {
-    memset(f->effects + first * frgi_fe_row_lsmr_levels(f), 0,
-           (size_t)(k * frgi_fe_row_lsmr_levels(f)) * sizeof *f->effects);
+    return f->there.passes ? f->basis.n_reduced : frgi_fe_row_lsmr_levels(f);
+}
+
+frg_status frgi_fe_row_lsmr_no_effects(fe_row_lsmr *f, int64_t first, int64_t k)
+{
+    const int64_t kept = frgi_fe_row_lsmr_kept(f);
+    memset(f->effects + first * kept, 0, (size_t)(k * kept) * sizeof *f->effects);
     return FRG_OK;
 }
 
-static frg_status add_effects(fe_row_lsmr *f, int64_t first, int64_t k)
+frg_status frgi_fe_row_lsmr_add_effects(fe_row_lsmr *f, int64_t first, int64_t k)
 {
-    const fe_basis *b = &f->basis;
+    const int64_t kept = frgi_fe_row_lsmr_kept(f), reduced = f->basis.n_reduced;
     for (int64_t c = 0; c < k; c++) {
-        double *to = f->effects + (first + c) * frgi_fe_row_lsmr_levels(f);
+        double *const to = f->effects + (first + c) * kept;
         const double unscale = f->state[first + c].unscale;
-        for (int64_t j = 0; j < b->n_reduced; j++) {
+        for (int64_t j = 0; j < reduced; j++) {
             to[j] += f->c[j * k + c] * unscale;
         }
-        for (int64_t j = 0; j < b->n_elim_columns; j++) {
-            to[b->n_reduced + j] += f->elim[j * k + c] * unscale;
+        for (int64_t j = reduced; j < kept; j++) {
+            to[j] += f->elim[(j - reduced) * k + c] * unscale;
         }
     }
     return FRG_OK;
@@ -241,20 +246,21 @@ static frg_status project(fe_row_lsmr *f, frg_context *ctx, int64_t k, const fe_
     return status;
 }
 
-const struct fe_row_lsmr_steps frgi_fe_row_lsmr_host_steps = {.load = load,
-                                                              .again = load,
-                                                              .store = store,
-                                                              .end = end,
-                                                              .moments = moments,
-                                                              .take_out = take_out,
-                                                              .audit = audit,
-                                                              .energy = energy,
-                                                              .zero = zero,
-                                                              .no_answer = no_answer,
-                                                              .no_effects = no_effects,
-                                                              .add_effects = add_effects,
-                                                              .start = start,
-                                                              .step = step,
-                                                              .finish = finish,
-                                                              .project = project,
-                                                              .effects = effects};
+const struct fe_row_lsmr_steps frgi_fe_row_lsmr_host_steps = {
+    .load = load,
+    .again = load,
+    .store = store,
+    .end = end,
+    .moments = moments,
+    .take_out = take_out,
+    .audit = audit,
+    .energy = energy,
+    .zero = zero,
+    .no_answer = frgi_fe_row_lsmr_no_answer,
+    .no_effects = frgi_fe_row_lsmr_no_effects,
+    .add_effects = frgi_fe_row_lsmr_add_effects,
+    .start = start,
+    .step = step,
+    .finish = finish,
+    .project = project,
+    .effects = effects};

@@ -81,12 +81,19 @@ struct fe_row_lsmr_steps {
     frg_status (*effects)(const fe_row_lsmr *f, int64_t column, double *alpha);
 };
 extern const struct fe_row_lsmr_steps frgi_fe_row_lsmr_host_steps;
-/** z lies on a device, whose passes make it (fe_lsmr_device.c). */
+/** z lies on a device, whose passes make it (fe_row_lsmr_device.c). */
 extern const struct fe_row_lsmr_steps frgi_fe_row_lsmr_device_steps;
 /** most[c] <- the largest |value| of columns first .. of `a`, NaN where one is no number; by the
  *  device. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_largest(fe_row_lsmr *f, const frg_array *a, int64_t first,
                                                  int64_t k, double *most);
+/** Steps of both, on numbers that lie on this machine also where z does not. */
+FRG_MUST_USE frg_status frgi_fe_row_lsmr_no_answer(fe_row_lsmr *f, int64_t k);
+FRG_MUST_USE frg_status frgi_fe_row_lsmr_no_effects(fe_row_lsmr *f, int64_t first, int64_t k);
+FRG_MUST_USE frg_status frgi_fe_row_lsmr_add_effects(fe_row_lsmr *f, int64_t first, int64_t k);
+/** Effects of a column that lie here: all, or without the eliminated levels', which the passes of a
+ *  device keep there. */
+int64_t frgi_fe_row_lsmr_kept(const fe_row_lsmr *f);
 /** The audit of column k of `lanes` from the eliminated levels' and the other factors' sums s. */
 fe_row_audit frgi_fe_row_lsmr_audit(const fe_basis *b, const fe_basis_audit *u, const double *s,
                                     int64_t lanes, int64_t k);
@@ -123,8 +130,8 @@ struct fe_row_lsmr {
     double *z;       /* n x lanes: rows of the block */
     double *c, *s;   /* R x lanes: coefficients, sums of the audit */
     double *elim;    /* coefficients of the eliminated levels x lanes */
-    double *effects; /* (R + coefficients of the eliminated levels) x columns, column by column; of
-                        passes on a device R x columns */
+    double *effects; /* frgi_fe_row_lsmr_kept x columns, column by column: R, then the coefficients
+                        of the eliminated levels */
     fe_basis_work work;
     frgi_lsmr lsmr; /* its scalars are read between steps */
     fe_map map;     /* in place of lsmr by method map; the same */

@@ -114,6 +114,14 @@ typedef struct {
     int live; /* columns in use */
 } fe_block;
 
+/** Columns first .. of a. */
+static inline fe_block fe_block_of(const frg_array *a, int64_t first, int live)
+{
+    const ptrdiff_t size = (ptrdiff_t)frg_sizeof(a->dtype);
+    return (fe_block){frgi_array_base(a) + first * a->stride[1] * size, a->stride[0], a->stride[1],
+                      live};
+}
+
 /** Sums over the rows of one chunk, one value a lane. */
 typedef struct {
     int64_t rows;                 /* so far; all 0: the chunk begins */
