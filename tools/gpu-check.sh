@@ -30,7 +30,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PEERS="pyfixest torchgw"
 PACK_MOST=64 # MiB
-TESTS="test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device test_gw_lowrank_device test_gw_state_device \
+TESTS="test_device test_fe_device test_fe_device_passes test_fe_slopes_device test_gw_device test_gw_align_device test_gw_lowrank_device test_gw_state_device \
     test_gw_default_device"
 PROGRAMS="fourge $TESTS"
 TARGETS="fourge_program fourge_python fourge_opencl fourge_cuda $TESTS"
@@ -148,6 +148,7 @@ all_tests() {
     tests kernels 60 test_device "$device"
     tests fe 90 test_fe_device OpenCL
     tests passes 60 test_fe_device_passes OpenCL
+    tests slopes 60 test_fe_slopes_device OpenCL
     tests sinkhorn 90 test_gw_device OpenCL
     tests align 120 test_gw_align_device OpenCL
     tests lowrank 60 test_gw_lowrank_device OpenCL

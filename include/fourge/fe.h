@@ -279,7 +279,7 @@ typedef struct {
  *
  *  On a device (frg_context_opts.device) the steps of methods cg and lsmr run there, in double, or
  *  in float with dtype mixed and f32 and where the device has no double; right-hand sides and
- *  audited residuals are the device's, but for slopes, where it has double, else the host's
+ *  audited residuals are the device's where it has double, else the host's
  *  (frg_demean_report.passes_on), in double, so that tol means the same.  Columns lie side by side
  *  there, as many as opts.block says: the bits of one depend on their number, not on what is in
  *  them.  Method auto

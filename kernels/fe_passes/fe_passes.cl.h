@@ -14,19 +14,43 @@
  *
  *     fe_column_scale     x <- x times a number a column, beside the passes
  *
+ * With varying slopes a row has its values in D_r, and of eliminated levels with slopes the residual
+ * is that of fe_slopes.cl.h; a right-hand side takes their means out in any case.
+ *
  * As on the host x is taken as the difference to the first row of its eliminated level.  Rows are
  * those of the device, in the order of the eliminated levels; K columns lie side by side.
  */
 
-/** x of row i and column k, without the effects a where they are taken out. */
-FUNCTION real fe_column_value(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
-                              i64 i, int k, i32 pass)
+/** (D_r a)_i of column k; *most, where rows have values: the largest |effect of a factor| that was
+ *  seen. */
+FUNCTION real fe_column_effects(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
+                                i64 i, int k, real *most)
 {
+    GLOBAL const i32 *const index = w + at[FD_INDEX], *const last = w + at[FC_LAST];
+    GLOBAL const real *const a = v + at[FC_A], *const value = v + at[FD_VALUE];
     const int columns = (int)at[FD_K], remaining = (int)at[FD_REMAINING];
+    real all = 0, own = 0;
+    if (!at[FD_VALUED]) {
+        return fe_row_value(a, index, remaining, i, k, columns);
+    }
+    for (int f = 0; f < remaining; f++) {
+        const i64 e = i * remaining + f;
+        own += value[e] * a[(i64)index[e] * columns + k];
+        if (last[f]) {
+            *most = FMAX(*most, FABS(own));
+            all += own;
+            own = 0;
+        }
+    }
+    return all;
+}
+
+/** x of row i and column k, without the effects a where they are taken out; *most: as above. */
+FUNCTION real fe_column_value(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
+                              i64 i, int k, i32 pass, real *most)
+{
     const real x = v[at[FC_X] + i * at[FC_STRIDE] + k];
-    return pass != FC_RHS
-               ? x - fe_row_value(v + at[FC_A], w + at[FD_INDEX], remaining, i, k, columns)
-               : x;
+    return pass != FC_RHS ? x - fe_column_effects(v, w, at, i, k, most) : x;
 }
 
 FUNCTION real fe_column_weight(GLOBAL const real *v, GLOBAL const i64 *at, i64 i)
@@ -41,9 +65,9 @@ FUNCTION real fe_column_piece(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const 
     GLOBAL const i32 *const of = w + at[FC_ROW_PIECE] + 3 * piece;
     const i64 start = w[at[FD_ELIM_START] + of[0]], end = of[1] + of[2];
     const real base = v[at[FC_X] + start * at[FC_STRIDE] + k];
-    real sum = 0;
+    real sum = 0, most = 0;
     for (i64 i = (i64)of[1] + place; i < end; i += step) {
-        sum += fe_column_weight(v, at, i) * (fe_column_value(v, w, at, i, k, pass) - base);
+        sum += fe_column_weight(v, at, i) * (fe_column_value(v, w, at, i, k, pass, &most) - base);
     }
     if (of[1] == start && place == 0) {
         v[at[FC_BASE] + of[0] * at[FD_K] + k] = base;
@@ -74,16 +98,21 @@ KERNEL void fe_column_sums(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL cons
     }
 }
 
+/** Row pieces of eliminated level u. */
+FUNCTION i64 fe_column_pieces(GLOBAL const i32 *w, GLOBAL const i64 *at, i64 u)
+{
+    GLOBAL const i32 *const start = w + at[FD_ELIM_START];
+    const i64 rows = start[u + 1] - start[u];
+    return rows > FD_ITEM_ENTRIES ? (rows + FD_GROUP_ENTRIES - 1) / FD_GROUP_ENTRIES : 1;
+}
+
 /** The sum over the pieces of eliminated level u of a number a piece. */
 FUNCTION real fe_column_level(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
                               int which, i64 u, int k)
 {
-    GLOBAL const i32 *const start = w + at[FD_ELIM_START];
-    const i64 first = w[at[FC_LEVEL_FIRST] + u], rows = start[u + 1] - start[u];
-    const i64 pieces =
-        rows > FD_ITEM_ENTRIES ? (rows + FD_GROUP_ENTRIES - 1) / FD_GROUP_ENTRIES : 1;
+    const i64 first = w[at[FC_LEVEL_FIRST] + u];
     real sum = 0;
-    for (i64 s = first; s < first + pieces; s++) {
+    for (i64 s = first; s < first + fe_column_pieces(w, at, u); s++) {
         sum += v[at[which] + s * at[FD_K] + k];
     }
     return sum;
@@ -141,7 +170,8 @@ FUNCTION fe_column_seen fe_column_join(fe_column_seen s, fe_column_seen t)
 }
 
 /** What the items of a column have seen, by one tree; every item has it. */
-FUNCTION fe_column_seen fe_column_all(LOCAL real *scratch, fe_column_seen mine, const fe_lanes *l)
+INLINED FUNCTION fe_column_seen fe_column_all(LOCAL real *scratch, fe_column_seen mine,
+                                              const fe_lanes *l)
 {
     fe_column_keep(scratch, LID0, mine);
     BARRIER;
@@ -158,7 +188,8 @@ FUNCTION fe_column_seen fe_column_all(LOCAL real *scratch, fe_column_seen mine, 
     return all;
 }
 
-/** z of the rows of a piece, and x <- r; a: sum of w (x - m)^2, or of w r^2, b: of w r. */
+/** z of the rows of a piece, and x <- r; a: sum of w (x - m)^2, or of w r^2, b: of w r; the largest
+ *  |x|, or |effect of a factor| where rows have values. */
 FUNCTION fe_column_seen fe_column_piece_rows(GLOBAL real *v, GLOBAL const i32 *w,
                                              GLOBAL const i64 *at, i64 piece, int k, int place,
                                              int step, i32 pass)
@@ -169,12 +200,13 @@ FUNCTION fe_column_seen fe_column_piece_rows(GLOBAL real *v, GLOBAL const i32 *w
     const real mean = fe_column_level(v, w, at, FC_PIECE_SUM, u, k) * v[at[FD_ELIM_INVERSE] + u];
     fe_column_seen seen = fe_column_nothing(0);
     for (i64 i = (i64)of[1] + place; i < end; i += step) {
-        const real x = fe_column_value(v, w, at, i, k, pass);
+        real effect = 0;
+        const real x = fe_column_value(v, w, at, i, k, pass, &effect);
         const real d = x - base - mean, wd = fe_column_weight(v, at, i) * d;
         v[at[FD_Z] + i * at[FD_K] + k] = wd;
         seen.a += wd * d;
         seen.b += wd;
-        seen.most = FMAX(seen.most, FABS(x));
+        seen.most = FMAX(seen.most, pass != FC_RHS ? effect : FABS(x));
         if (pass == FC_RESIDUAL) {
             v[at[FC_X] + i * at[FC_STRIDE] + k] = d;
         }
@@ -348,7 +380,6 @@ KERNEL void fe_column_audit(ITEM GLOBAL real *v, GLOBAL const i64 *at)
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     for (int k = l.lane; k < columns; k += l.width) {
         fe_column_seen all = fe_column_of_rows(v, at, l, k);
-        all.most = 0;
         for (i64 g = GID0 + l.place; g < at[FD_SPREADS]; g += l.per) {
             fe_column_seen one = fe_column_nothing(fe_column_of(v, at, FC_OF_LEVELS, g, 4, 2, k));
             one.a = fe_column_of(v, at, FC_OF_LEVELS, g, 4, 0, k);

@@ -712,7 +712,6 @@ static const char *host_columns(const frg_demean *d)
 {
     const bool passes = frgi_fe_row_lsmr_passes(d->row_lsmr) || frgi_fe_cascade_passes(d->cascade);
     return !frgi_device_of(d->ctx) ? "the plan is for the cpu"
-           : d->has_slopes         ? "with varying slopes the host passes over columns"
            : d->detour.there       ? "a spool brings rows together in host memory"
            : !passes               ? "passes over columns take a device with double"
                                    : NULL;

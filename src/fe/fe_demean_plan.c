@@ -112,7 +112,7 @@ static frg_status open_device(frg_demean *d, fe_device_place where)
 {
     fe_device *device = NULL;
     const bool closed = d->rows.n_reduced == 0;
-    if (where.dev && !(closed && (d->has_slopes || !frgi_device_is(where.dev)->f64))) {
+    if (where.dev && !(closed && !frgi_device_is(where.dev)->f64)) {
         const fe_basis *const slopes = d->has_slopes ? frgi_fe_row_lsmr_basis(d->row_lsmr) : NULL;
         TRY(frgi_fe_device_create(&device, d->ctx, where, &d->rows, slopes, &d->opts));
         if (d->row_lsmr) {

@@ -77,7 +77,7 @@ static frg_status index_slopes(fe_device *d)
     const fe_basis *const b = d->design.slopes;
     const int64_t n = d->g->n;
     TRY(NEW(d->ctx, &d->design.own_index, n * d->design.width + 1, "index of slopes"));
-    TRY(NEW(d->ctx, &d->design.own_inverse, d->design.unknowns, "scales of slopes"));
+    TRY(NEW(d->ctx, &d->design.own_inverse, d->design.unknowns + 1, "scales of slopes"));
     for (int64_t i = 0; i < n; i++) {
         row_index(b, i, d->design.own_index + i * d->design.width);
     }
@@ -257,22 +257,22 @@ frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, in
     return part(d->v, d->at[which] + from, count, d->real);
 }
 
-/** Vector `which` from `from` on <- x. */
-static frg_status put_from(fe_device *d, int which, int64_t from, const double *x, int64_t count)
+/** to <- x in reals of `real` bytes; waits. */
+static frg_status put_reals(fe_device *d, frgi_buffer to, size_t real, const double *x,
+                            int64_t count)
 {
-    if (d->real == sizeof(double)) {
-        const frgi_buffer to = frgi_fe_device_range(d, which, from, count);
+    if (real == sizeof(double)) {
         TRY(frgi_device_put(d->dev, to, x, to.bytes));
         return frgi_device_wait(d->dev);
     }
     float *const narrow = (float *)(void *)d->buffer;
     for (int64_t first = 0; first < count; first += d->capacity) {
         const int64_t left = count - first, n = left < d->capacity ? left : d->capacity;
-        const frgi_buffer to = frgi_fe_device_range(d, which, from + first, n);
+        const frgi_buffer some = part(to, first, n, real);
         for (int64_t i = 0; i < n; i++) {
             narrow[i] = (float)x[first + i];
         }
-        TRY(frgi_device_put(d->dev, to, narrow, to.bytes));
+        TRY(frgi_device_put(d->dev, some, narrow, some.bytes));
         TRY(frgi_device_wait(d->dev));
     }
     return FRG_OK;
@@ -280,7 +280,7 @@ static frg_status put_from(fe_device *d, int which, int64_t from, const double *
 
 frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count)
 {
-    return put_from(d, which, 0, x, count);
+    return put_reals(d, frgi_fe_device_range(d, which, 0, count), d->real, x, count);
 }
 
 frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x, int64_t count)
@@ -345,8 +345,7 @@ static frg_status put_starts(fe_device *d)
     return status;
 }
 
-/** The values of the rows from eliminated level u on: at their indices, or of their own level. */
-static frg_status put_values(fe_device *d, bool own)
+frg_status frgi_fe_device_put_values(fe_device *d, bool own, frgi_buffer to, size_t real)
 {
     enum { ROWS = 4096 };
     const fe_basis *const b = d->design.slopes;
@@ -358,32 +357,50 @@ static frg_status put_values(fe_device *d, bool own)
         while (i == d->g->elim_start[u + 1]) {
             u++;
         }
-        double *const to = values + i % ROWS * width;
+        double *const at = values + i % ROWS * width;
         for (int j = 0; j < width && own; j++) {
-            to[j] = fe_basis_value(&b->elim, u, i, j);
+            at[j] = fe_basis_value(&b->elim, u, i, j);
         }
         if (!own) {
-            row_values(b, i, to);
+            row_values(b, i, at);
         }
         if (i % ROWS == ROWS - 1 || i == d->g->n - 1) {
-            const int64_t rows = i % ROWS + 1;
-            status = put_from(d, own ? FD_ELIM_VALUE : FD_VALUE, (i + 1 - rows) * width, values,
-                              rows * width);
+            const int64_t rows = i % ROWS + 1, count = rows * width;
+            const frgi_buffer some = part(to, (i + 1 - rows) * width, count, real);
+            status = put_reals(d, some, real, values, count);
         }
     }
     DROP(d->ctx, &values);
     return status;
 }
 
-/** Numbers of the rows, which the passes may have there in double already. */
-static frg_status put_or_copy(fe_device *d, int which, frgi_buffer there, const double *x,
-                              int64_t count)
+/** Vector `which` <- what the passes have of it; *copied: they have it, and both are in double. */
+static frg_status copy_shared(fe_device *d, int which, int64_t count, bool *copied)
 {
-    if (there.bytes > 0 && d->real == sizeof(double)) {
-        return frgi_device_copy(d->dev, frgi_fe_device_range(d, which, 0, count), there,
-                                there.bytes);
-    }
-    return frgi_fe_device_put(d, which, x, count);
+    const frgi_buffer there = frgi_fe_device_passes_range(d, which, count);
+    *copied = there.bytes > 0 && d->real == sizeof(double);
+    return *copied ? frgi_device_copy(d->dev, frgi_fe_device_range(d, which, 0, count), there,
+                                      there.bytes)
+                   : FRG_OK;
+}
+
+static frg_status put_or_copy(fe_device *d, int which, const double *x, int64_t count)
+{
+    bool copied;
+    TRY(copy_shared(d, which, count, &copied));
+    return copied ? FRG_OK : frgi_fe_device_put(d, which, x, count);
+}
+
+/** The values of the rows, of a design with slopes: at their indices, or of their own level. */
+static frg_status put_or_copy_values(fe_device *d, bool own)
+{
+    const int which = own ? FD_ELIM_VALUE : FD_VALUE;
+    const int64_t count = own ? d->g->n * elim_width(d) : d->t.entries;
+    bool copied;
+    TRY(copy_shared(d, which, count, &copied));
+    return copied ? FRG_OK
+                  : frgi_fe_device_put_values(d, own, frgi_fe_device_range(d, which, 0, count),
+                                              d->real);
 }
 
 /** The weights of rows and what depends on them. */
@@ -391,11 +408,8 @@ static frg_status put_weights(fe_device *d)
 {
     const fe_rows *const g = d->g;
     double *scratch;
-    if (g->weight) {
-        TRY(put_or_copy(d, FD_WEIGHT, frgi_fe_device_passes_weights(d), g->weight, g->n));
-    }
-    TRY(put_or_copy(d, FD_ELIM_INVERSE, frgi_fe_device_passes_inverses(d), g->elim_inverse,
-                    g->n_elim));
+    TRY(g->weight ? put_or_copy(d, FD_WEIGHT, g->weight, g->n) : FRG_OK);
+    TRY(put_or_copy(d, FD_ELIM_INVERSE, g->elim_inverse, g->n_elim));
     TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, d->design.inverse, d->design.unknowns));
     TRY(NEW(d->ctx, &scratch, d->design.unknowns, "levels on a device"));
     const frg_status status = d->method->put_levels(d, scratch);
@@ -454,8 +468,8 @@ failed:
 /** What belongs to rows and levels in the type of the vectors. */
 static frg_status put_numbers(fe_device *d)
 {
-    TRY(d->design.slopes ? put_values(d, false) : FRG_OK);
-    TRY(elim_width(d) ? put_values(d, true) : FRG_OK);
+    TRY(d->design.slopes ? put_or_copy_values(d, false) : FRG_OK);
+    TRY(elim_width(d) ? put_or_copy_values(d, true) : FRG_OK);
     return put_weights(d);
 }
 
@@ -575,9 +589,7 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
         FAIL(ctx, E_TOO_BIG, "%.0f entries of the design on %s, which takes %d", entries,
              frgi_device_name(where.dev), INT32_MAX);
     }
-    const bool f64 = frgi_device_is(where.dev)->f64;
     const size_t real = size_of(where.dev, o->dtype);
-    const bool passes = f64 && !slopes;
     TRY(NEW0(ctx, &d, 1, "fixed effects on a device"));
     d->ctx = ctx;
     d->dev = where.dev;
@@ -601,7 +613,9 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
         status = frgi_device_load(d->dev, *d->method->kernels,
                                   real == sizeof(double) ? FRGI_F64 : FRGI_F32, &d->program);
     }
-    status = status < 0 || !passes ? status : frgi_fe_device_passes_create(d);
+    if (status >= 0 && frgi_device_is(d->dev)->f64) {
+        status = frgi_fe_device_passes_create(d);
+    }
     status = status < 0 || !slopes ? status : index_slopes(d);
     status = status < 0 ? status : transpose(d);
     if (status < 0) {

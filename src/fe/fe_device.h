@@ -6,11 +6,11 @@
  * and what is left), one by LSMR 2 R K there, with n K more of columns that the host has, and R K
  * back, and nothing else but a state every few steps.
  *
- * Where the device has double precision the passes of a plan without slopes are its own, in double:
- * n K numbers of the columns go there and n K come back, a right-hand side is R K numbers, a
- * residual 2 R K, and 5 K more each.  Elsewhere they are the host's, in double.  A device
- * without double precision solves in float, and the refinement by audited residuals brings the
- * answer to tol.
+ * Where the device has double precision the passes are its own, in double: n K numbers of the
+ * columns go there and n K come back, a right-hand side is R K numbers, a residual 2 R K, and 5 K
+ * more each; values of slopes go there once a plan.  Elsewhere they are the host's, in double.  A
+ * device without double precision solves in float, and the refinement by audited residuals brings
+ * the answer to tol.
  */
 #ifndef FRGI_FE_DEVICE_H
 #define FRGI_FE_DEVICE_H
@@ -129,16 +129,20 @@ FRG_MUST_USE frg_status frgi_fe_device_columns_scale(fe_device *d, const fe_devi
  *  stay there, are those that are taken out now or have these added; or neither changes. */
 typedef enum { FE_RESIDUALS_FIRST, FE_RESIDUALS_ADDED, FE_RESIDUALS_TRIED } fe_device_residuals;
 /** rhs and residual of fe_steps.h for the block's columns, or for its column k >= 0 alone.  a NULL:
- *  no effects. */
+ *  no effects.  With slopes a row has its values in D_r (fe_basis.h), eliminated levels have their
+ *  orthonormal columns in a residual and their means in a right-hand side, and the audit's effect
+ *  is that of any factor in a row. */
 FRG_MUST_USE frg_status frgi_fe_device_rhs(fe_device *d, const fe_device_block *b, int k,
                                            double *sums, fe_moments *m);
 FRG_MUST_USE frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k,
                                                 fe_device_residuals what, const double *a,
                                                 double *sums, fe_elim_audit *audit);
-/** to (n_elim) <- the effects of the eliminated levels of column k of a block of the last run. */
+/** to <- what was taken out of column k of a block of the last run along the eliminated levels: the
+ *  effects of their dummies (n_elim), or with slopes coefficients of their orthonormal columns. */
 FRG_MUST_USE frg_status frgi_fe_device_elim_effects(fe_device *d, const fe_device_block *b, int k,
                                                     double *to);
-/** alpha <- the same times a number, in the order of the factor's levels. */
+/** alpha <- the effects times a number, in the order of the factor's levels, as of
+ *  frgi_basis_effects. */
 FRG_MUST_USE frg_status frgi_fe_device_effects(fe_device *d, const fe_device_block *b, int k,
                                                double factor, double *alpha);
 

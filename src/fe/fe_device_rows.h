@@ -88,10 +88,9 @@ void frgi_fe_device_passes_destroy(fe_device *d);
 /** Their places among the whole numbers of the rows; *used so far. */
 void frgi_fe_device_passes_place(fe_device *d, int64_t *used);
 FRG_MUST_USE frg_status frgi_fe_device_passes_put_rows(fe_device *d);
-/** The rows' weights and the inverses of the eliminated levels, in double; empty where there is no
- *  memory for them yet. */
-frgi_buffer frgi_fe_device_passes_weights(const fe_device *d);
-frgi_buffer frgi_fe_device_passes_inverses(const fe_device *d);
+/** Numbers of rows or levels that they have in double, at their place `which` of fe_layout.h; empty
+ *  where there is no memory for them yet. */
+frgi_buffer frgi_fe_device_passes_range(const fe_device *d, int which, int64_t count);
 FRG_MUST_USE frg_status frgi_fe_device_passes_put_weights(fe_device *d);
 /** to (n x K), in the device's type and from number `at` of its block on, <- what is left of the K
  *  columns of a block, or of its column k >= 0 alone. */
@@ -103,6 +102,10 @@ void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *us
 frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, int64_t count);
 /** Memory and places for K columns. */
 FRG_MUST_USE frg_status frgi_fe_device_prepare(fe_device *d, int columns);
+/** to <- the values of all rows of a design with slopes, at their indices, or `own`: of their
+ *  eliminated level, in reals of `real` bytes; waits. */
+FRG_MUST_USE frg_status frgi_fe_device_put_values(fe_device *d, bool own, frgi_buffer to,
+                                                  size_t real);
 /** Vector `which` <- x in the device's type; waits. */
 FRG_MUST_USE frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count);
 /** `count` numbers of vector `which` from `from` on; waits. */

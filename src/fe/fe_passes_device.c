@@ -36,11 +36,11 @@ typedef struct {
 
 typedef struct fe_device_columns {
     const frgi_program *program;
-    const frgi_program *moves[2]; /* of columns of f64, of f32; loaded with the first */
-    double scale[FE_MAX_LANES];   /* the queue's until a wait */
-    int64_t at[FD_AT_COUNT];      /* the queue's from set_part to a wait */
-    int64_t order, entry;         /* places of whole numbers; order -1: the caller's */
-    int32_t *piece, *level_first; /* until the device has them */
+    const frgi_program *moves[2];        /* of columns of f64, of f32; loaded with the first */
+    double scale[FE_MAX_LANES];          /* the queue's until a wait */
+    int64_t at[FD_AT_COUNT];             /* the queue's from set_part to a wait */
+    int64_t order, entry;                /* places of whole numbers; order -1: the caller's */
+    int32_t *piece, *level_first, *last; /* until the device has them */
     passes_shape shape;
     frgi_device_arena memory;
     frgi_buffer v, counts, places, raw, effects;
@@ -78,6 +78,16 @@ static void cut_levels(const fe_rows *g, columns *c)
     }
 }
 
+/** Of a row's values those behind which another factor's begin, or none. */
+static void mark_last(const fe_basis *b, int32_t *last)
+{
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        for (int j = 1; j <= b->remaining[r].width; j++) {
+            *last++ = j == b->remaining[r].width;
+        }
+    }
+}
+
 frg_status frgi_fe_device_passes_create(fe_device *d)
 {
     const fe_rows *const g = d->g;
@@ -92,6 +102,10 @@ frg_status frgi_fe_device_passes_create(fe_device *d)
     TRY(NEW(d->ctx, &c->piece, 3 * c->at[FC_ROW_PIECES] + 1, "pieces of levels"));
     TRY(NEW(d->ctx, &c->level_first, g->n_elim + 1, "pieces of levels"));
     cut_levels(g, c);
+    if (d->design.slopes) {
+        TRY(NEW(d->ctx, &c->last, d->design.width + 1, "columns of a row"));
+        mark_last(d->design.slopes, c->last);
+    }
     return frgi_device_load(d->dev, &frgi_kernels_fe_passes, FRGI_F64, &c->program);
 }
 
@@ -99,6 +113,7 @@ static void drop_pieces(fe_device *d)
 {
     DROP(d->ctx, &d->passes->piece);
     DROP(d->ctx, &d->passes->level_first);
+    DROP(d->ctx, &d->passes->last);
 }
 
 static void drop_memory(fe_device *d)
@@ -129,6 +144,8 @@ void frgi_fe_device_passes_place(fe_device *d, int64_t *used)
     *used += 3 * c->at[FC_ROW_PIECES];
     c->at[FC_LEVEL_FIRST] = *used;
     *used += d->g->n_elim;
+    c->at[FC_LAST] = *used;
+    *used += c->last ? d->design.width : 0;
     c->order = d->g->order ? *used : -1;
     *used += d->g->order ? d->g->n : 0;
     c->entry = d->t.row_entry ? *used : d->at[FD_ENTRY];
@@ -144,6 +161,9 @@ frg_status frgi_fe_device_passes_put_rows(fe_device *d)
     const int64_t pieces = c->at[FC_ROW_PIECES];
     TRY(frgi_fe_device_put_numbers(d, c->at[FC_ROW_PIECE], c->piece, 3 * pieces));
     TRY(frgi_fe_device_put_numbers(d, c->at[FC_LEVEL_FIRST], c->level_first, d->g->n_elim));
+    if (c->last) {
+        TRY(frgi_fe_device_put_numbers(d, c->at[FC_LAST], c->last, d->design.width));
+    }
     if (d->g->order) {
         TRY(frgi_fe_device_put_numbers(d, c->order, (const int32_t *)d->g->order, d->g->n));
     }
@@ -162,16 +182,10 @@ static frgi_buffer range(const columns *c, int which, int64_t count)
                          (size_t)count * size};
 }
 
-frgi_buffer frgi_fe_device_passes_weights(const fe_device *d)
+frgi_buffer frgi_fe_device_passes_range(const fe_device *d, int which, int64_t count)
 {
     const columns *const c = d->passes;
-    return c && c->v.handle ? range(c, FD_WEIGHT, d->g->n) : (frgi_buffer){0};
-}
-
-frgi_buffer frgi_fe_device_passes_inverses(const fe_device *d)
-{
-    const columns *const c = d->passes;
-    return c && c->v.handle ? range(c, FD_ELIM_INVERSE, d->g->n_elim) : (frgi_buffer){0};
+    return c && c->v.handle ? range(c, which, count) : (frgi_buffer){0};
 }
 
 static int64_t row_groups(const columns *c)
@@ -194,6 +208,8 @@ static int64_t set_places(fe_device *d, int most)
         int which;
         int64_t count;
     } numbers[] = {{FD_WEIGHT, g->weight ? g->n : 0},
+                   {FD_VALUE, at[FD_VALUED] ? d->t.entries : 0},
+                   {FD_ELIM_VALUE, g->n * at[FD_ELIM_WIDTH]},
                    {FD_ELIM_INVERSE, g->n_elim},
                    {FC_X, g->n * k},
                    {FD_Z, g->n * k},
@@ -203,6 +219,7 @@ static int64_t set_places(fe_device *d, int most)
                    {FC_BASE, g->n_elim * k},
                    {FC_PIECE_SUM, at[FC_ROW_PIECES] * k},
                    {FC_LEFT, at[FC_ROW_PIECES] * k},
+                   {FC_SLOPE_SUM, FC_ROUNDS * at[FC_ROW_PIECES] * at[FD_ELIM_WIDTH] * k},
                    {FC_OF_ROWS, row_groups(c) * 2 * k},
                    {FC_OF_LEVELS, at[FD_SPREADS] * 4 * k},
                    {FC_TOTAL, FCT_COUNT * k},
@@ -214,6 +231,13 @@ static int64_t set_places(fe_device *d, int most)
     return used;
 }
 
+/** Effects of the eliminated levels: of their dummies, or of their orthonormal columns. */
+static int64_t elim_effects(const fe_device *d)
+{
+    const int64_t width = d->at[FD_ELIM_WIDTH];
+    return d->g->n_elim * (width > 0 ? width : 1);
+}
+
 static void lay_out(fe_device *d, int64_t reals, const passes_shape *s)
 {
     columns *const c = d->passes;
@@ -222,7 +246,21 @@ static void lay_out(fe_device *d, int64_t reals, const passes_shape *s)
     c->counts = frgi_device_take(a, (size_t)(FDC_COUNT * s->most) * sizeof(int32_t));
     c->places = frgi_device_take(a, sizeof c->at);
     c->raw = frgi_device_take(a, s->raw);
-    c->effects = frgi_device_take(a, (size_t)(d->g->n_elim * s->lanes) * sizeof(double));
+    c->effects = frgi_device_take(a, (size_t)(elim_effects(d) * s->lanes) * sizeof(double));
+}
+
+/** The values of the rows of a design with slopes. */
+static frg_status put_values(fe_device *d)
+{
+    const columns *const c = d->passes;
+    const int64_t entries = c->at[FD_VALUED] ? d->t.entries : 0,
+                  own = d->g->n * c->at[FD_ELIM_WIDTH];
+    TRY(entries > 0
+            ? frgi_fe_device_put_values(d, false, range(c, FD_VALUE, entries), sizeof(double))
+            : FRG_OK);
+    return own > 0
+               ? frgi_fe_device_put_values(d, true, range(c, FD_ELIM_VALUE, own), sizeof(double))
+               : FRG_OK;
 }
 
 static frg_status open_memory(fe_device *d, const passes_shape *s)
@@ -240,6 +278,7 @@ static frg_status open_memory(fe_device *d, const passes_shape *s)
     c->x = c->at[FC_X];
     TRY_TO(failed, frgi_device_fill(d->dev, c->counts, 0, c->counts.bytes)); /* all go on */
     TRY_TO(failed, frgi_fe_device_passes_put_weights(d));
+    TRY_TO(failed, put_values(d));
     return FRG_OK;
 failed:
     drop_memory(d);
@@ -385,7 +424,8 @@ frg_status frgi_fe_device_columns_open(fe_device *d, const fe_device_run *r)
     const bool out_there = r->out && r->out->device.kind != FRG_CPU;
     const bool whole = !in_there && !out_there && p > r->most && p <= WHOLE_COLUMNS &&
                        is_row_major(r->in) && is_row_major(r->out);
-    const size_t column = (size_t)n * sizeof(double); /* at least as many as eliminated levels */
+    const int64_t effects = elim_effects(d), most = n > effects ? n : effects;
+    const size_t column = (size_t)most * sizeof(double);
     TRY(in_there ? adopt(d, r->in, false) : FRG_OK);
     TRY(out_there ? adopt(d, r->out, true) : FRG_OK);
     c->f32 = r->f32;
@@ -449,7 +489,7 @@ static frg_status set_part(fe_device *d, const fe_device_block *b, int k)
     c->at[FD_K] = k < 0 ? b->lanes : 1;
     c->at[FC_X] = c->x + lane;
     c->at[FC_STRIDE] = b->lanes;
-    c->at[FC_EFFECT] = d->g->n_elim * b->lane + lane;
+    c->at[FC_EFFECT] = elim_effects(d) * b->lane + lane;
     c->at[FC_EFFECT_STRIDE] = b->lanes;
     if (c->placed && memcmp(before, c->at, sizeof before) == 0) {
         return FRG_OK;
@@ -458,19 +498,44 @@ static frg_status set_part(fe_device *d, const fe_device_block *b, int k)
     return frgi_device_put(d->dev, c->places, c->at, sizeof c->at);
 }
 
-/** The kernels of a pass; `add`: its effects are added to those that are there. */
-static frg_status launch_pass(fe_device *d, int pass, bool add)
+/** The eliminated levels' means taken out of the rows, and what is said of them; `add`: the effects
+ *  are added to those that are there. */
+static frg_status launch_means(fe_device *d, int pass, bool add)
 {
     const columns *const c = d->passes;
-    const int64_t rows = row_groups(c), *const at = c->at;
-    const int64_t sums =
-        (at[FD_SHORT] + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP + at[FD_PIECES] - at[FD_SHORT];
+    const int64_t rows = row_groups(c);
     const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places),
                    what = INT32(pass);
     TRY(LAUNCH(d->dev, c->program, "fe_column_sums", rows, 1, d->group, v, w, places, what));
     TRY(LAUNCH(d->dev, c->program, "fe_column_rows", rows, 1, d->group, v, w, places, what));
-    TRY(LAUNCH(d->dev, c->program, "fe_column_levels", at[FD_SPREADS], 1, d->group, v,
-               BUFFER(c->effects), w, places, what, INT32(add)));
+    return LAUNCH(d->dev, c->program, "fe_column_levels", c->at[FD_SPREADS], 1, d->group, v,
+                  BUFFER(c->effects), w, places, what, INT32(add));
+}
+
+/** The same of their orthonormal columns, by a residual. */
+static frg_status launch_slopes(fe_device *d, int pass, bool add)
+{
+    const columns *const c = d->passes;
+    const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places),
+                   what = INT32(pass);
+    for (int round = 0; round < FC_ROUNDS; round++) {
+        TRY(LAUNCH(d->dev, c->program, "fe_slope_rows", row_groups(c), 1, d->group, v, w, places,
+                   what, INT32(round)));
+    }
+    return LAUNCH(d->dev, c->program, "fe_slope_levels", c->at[FD_SPREADS], 1, d->group, v,
+                  BUFFER(c->effects), w, places, what, INT32(add));
+}
+
+/** The kernels of a pass. */
+static frg_status launch_pass(fe_device *d, int pass, bool add)
+{
+    const columns *const c = d->passes;
+    const int64_t *const at = c->at;
+    const int64_t sums =
+        (at[FD_SHORT] + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP + at[FD_PIECES] - at[FD_SHORT];
+    const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places);
+    TRY(pass != FC_RHS && at[FD_ELIM_WIDTH] ? launch_slopes(d, pass, add)
+                                            : launch_means(d, pass, add));
     TRY(LAUNCH(d->dev, c->program, "fe_pieces", sums, 1, d->group, v, w, BUFFER(c->counts), places,
                INT32(0)));
     TRY(LAUNCH(d->dev, c->program, "fe_column_unknowns", at[FD_UPDATES], 1, d->group, v, w,
@@ -517,7 +582,7 @@ frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k
     double total[FCT_COUNT * FE_MAX_LANES];
     TRY(set_part(d, b, k));
     const int64_t lanes = d->passes->at[FD_K];
-    const frgi_buffer to = range(d->passes, FC_A, d->g->n_reduced * lanes);
+    const frgi_buffer to = range(d->passes, FC_A, d->design.unknowns * lanes);
     TRY(a ? frgi_device_put(d->dev, to, a, to.bytes) : frgi_device_fill(d->dev, to, 0, to.bytes));
     TRY(run_pass(d, what == FE_RESIDUALS_TRIED ? FC_TRY : FC_RESIDUAL, what == FE_RESIDUALS_ADDED,
                  sums, total));
@@ -579,7 +644,7 @@ frg_status frgi_fe_device_column(fe_device *d, const fe_device_block *b, int k, 
 
 frg_status frgi_fe_device_elim_effects(fe_device *d, const fe_device_block *b, int k, double *to)
 {
-    const int64_t n = d->g->n_elim;
+    const int64_t n = elim_effects(d);
     return get_strided(d, d->passes->effects, n * b->lane + k, n, b->lanes, -1, to);
 }
 
@@ -587,11 +652,19 @@ frg_status frgi_fe_device_effects(fe_device *d, const fe_device_block *b, int k,
                                   double *alpha)
 {
     const fe_rows *const g = d->g;
+    const int64_t count = elim_effects(d);
     double *effects;
-    TRY(NEW(d->ctx, &effects, g->n_elim + 1, "effects from a device"));
+    TRY(NEW(d->ctx, &effects, count + 1, "effects from a device"));
     const frg_status status = frgi_fe_device_elim_effects(d, b, k, effects);
-    for (int64_t u = 0; u < g->n_elim && status >= 0; u++) {
-        alpha[g->elim_level ? g->elim_level[u] : u] = effects[u] * factor;
+    for (int64_t e = 0; e < count && status >= 0; e++) {
+        effects[e] *= factor;
+    }
+    if (status >= 0 && d->at[FD_ELIM_WIDTH]) {
+        frgi_basis_effects(d->design.slopes, &d->design.slopes->elim, effects, alpha);
+    } else if (status >= 0) {
+        for (int64_t u = 0; u < g->n_elim; u++) {
+            alpha[g->elim_level ? g->elim_level[u] : u] = effects[u];
+        }
     }
     DROP(d->ctx, &effects);
     return status;

@@ -1,9 +1,12 @@
 /* fe_row_lsmr_device.c - the steps of the row-space path (fe_row_lsmr_plan.h) on columns that lie
  * on a device, whose passes make right-hand sides, residuals and audits (fe_passes_device.c).
  *
- * Effects and sums of the reduced unknowns lie on this machine.  A device has D_r in A_r's place:
+ * Effects and sums of the reduced unknowns lie on this machine.  A device has dummies D_r in the
+ * intercepts' place:
  *
  *     D_r a = phi_r c   for a = c / sqrt(N_l),       phi_r' W r = (D_r' W r) / sqrt(N_l)
+ *
+ * Columns of slopes it has as they are.
  */
 #include <math.h>
 #include <string.h>
@@ -16,17 +19,34 @@ static int columns_of(const fe_row_lsmr *f)
     return f->there.k < 0 ? f->there.block.lanes : 1;
 }
 
-/** to_l <- from_l / sqrt(N_l): effects of dummies from coefficients of phi, and sums of phi from
- *  those of dummies. */
+/** to <- from, where a level's first column is its intercept over sqrt(N_l): effects of D_r from
+ *  coefficients of phi_r, and sums of phi_r from those of D_r. */
 static void times_root(const fe_row_lsmr *f, const double *from, double *to)
 {
     const int64_t k = columns_of(f);
     for (int r = 0; r < f->basis.g->n_remaining; r++) {
         const fe_basis_factor *const q = &f->basis.remaining[r];
-        for (int64_t l = 0; l < q->levels; l++) {
+        for (int64_t j = 0; j < q->levels * q->width; j++) {
+            const double root = j % q->width < q->intercept ? q->root[j / q->width] : 1;
             for (int64_t c = 0; c < k; c++) {
-                const int64_t e = (q->first + l) * k + c;
-                to[e] = from[e] * q->root[l];
+                const int64_t e = (q->first + j) * k + c;
+                to[e] = from[e] * root;
+            }
+        }
+    }
+}
+
+/** largest <- the largest |effect of an intercept|, where that is more.  Beside slopes it is the
+ *  mean of a factor's effects over a level, and the device has looked at these row by row. */
+static void raise_intercepts(const fe_row_lsmr *f, const double *a, double *largest)
+{
+    const int64_t k = columns_of(f);
+    for (int r = 0; r < f->basis.g->n_remaining; r++) {
+        const fe_basis_factor *const q = &f->basis.remaining[r];
+        for (int64_t l = 0; l < q->levels * q->intercept; l++) {
+            for (int64_t c = 0; c < k; c++) {
+                const double effect = fabs(a[(q->first + l * q->width) * k + c]);
+                largest[c] = fmax(largest[c], effect);
             }
         }
     }
@@ -56,8 +76,8 @@ static frg_status load(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_
     fe_moments m;
     TRY(take(f, a, first, k, &m));
     for (int64_t c = 0; c < k; c++) {
-        t->square[c] = m.square[c];
         t->norm2[c] = m.square[c] + m.weight[c] * m.shift[c] * m.shift[c];
+        t->square[c] = f->basis.centred ? m.square[c] : t->norm2[c];
     }
     return FRG_OK;
 }
@@ -114,8 +134,8 @@ static frg_status take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *
         times_root(f, f->c, f->there.a);
     }
     TRY(pass(f, with, how == FE_TRIED, own));
-    for (int64_t e = 0; e < f->basis.n_reduced * k && with; e++) {
-        own[e % k] = fmax(own[e % k], fabs(f->there.a[e]));
+    if (with) {
+        raise_intercepts(f, f->there.a, own);
     }
     if (effect) {
         memcpy(effect, own, (size_t)k * sizeof *own);
@@ -183,7 +203,7 @@ static frg_status effects(const fe_row_lsmr *f, int64_t column, double *alpha)
         } else {
             frgi_basis_effects(b, of, coef + of->first, alpha);
         }
-        alpha += of->levels;
+        alpha += of->levels * of->width;
     }
     return FRG_OK;
 }

@@ -15,11 +15,7 @@ static int64_t caller_row(const fe_rows *g, int64_t i)
 
 static void count_pass(const fe_row_lsmr *f)
 {
-    bool sloped = f->basis.elim.slopes > 0;
-    for (int q = 0; q < f->basis.g->n_remaining; q++) {
-        sloped = sloped || f->basis.remaining[q].slopes > 0;
-    }
-    frgi_host_step(f->work.stops, sloped ? FRGI_HOST_SLOPE_ROWS : FRGI_HOST_LSMR_ROWS);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
 }
 
 static frg_status load(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)

@@ -59,6 +59,7 @@ if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
     check "Sinkhorn of a given cost has none" clean test_gw_device "small groups on OpenCL"
     check "fixed effects have none" clean test_fe_device "small groups on OpenCL"
     check "passes over columns have none" clean test_fe_device_passes "small groups on OpenCL"
+    check "passes with slopes have none" clean test_fe_slopes_device "small groups on OpenCL"
 else
     skip "races of kernels" "no oclgrind: install oclgrind"
 fi

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch=$(mktemp -d)
 mkdir "$scratch/build" "$scratch/bin"
-for program in fourge test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device \
+for program in fourge test_device test_fe_device test_fe_device_passes test_fe_slopes_device test_gw_device test_gw_align_device \
     test_gw_lowrank_device test_gw_state_device test_gw_default_device; do
     printf '#!/bin/sh\necho "# $FOURGE_TEST_DEVICE $*"\necho "2 passed, 0 failed"\n' >"$scratch/build/$program"
 done
@@ -60,7 +60,7 @@ $(check_packed)
 END
 mv "$scratch/moved" "$scratch/build"
 run parity again
-check "tests are counted" same "$(grep -c '"said": "2 passed, 0 failed"' "$scratch/said")" 14
+check "tests are counted" same "$(grep -c '"said": "2 passed, 0 failed"' "$scratch/said")" 16
 check "failures are named" same "$(grep -c '"said": "not ok 1 - a"' "$scratch/said")" 2
 check "tests that failed" same "$(jobs 1)" "parity/sinkhorn again/sinkhorn "
 finish

@@ -507,6 +507,20 @@ static bool open_caller(caller *c)
     return caller_open(c, which);
 }
 
+/** By lsmr, the eliminated factor with a slope. */
+static frg_demean *sloped(frg_context *ctx, frgi_device *dev, const design *d)
+{
+    frg_demean *plan = NULL;
+    frg_demean_opts o = options(FRG_FE_LSMR);
+    const frg_slope slope = {0, d->weights};
+    o.block = 8;
+    CHECK_OK(ctx,
+             frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, 32, NULL},
+                                 frg_matrix((int32_t *)(uintptr_t)d->codes, FRG_I32, ROWS, 2, 3),
+                                 NULL, &(fe_slopes_asked){&slope, 1, 0}, &o));
+    return plan;
+}
+
 /** Of either order, behind other numbers of their block: the bits of host arrays, and no number of a
  *  column copied. */
 static void arrays_there(void)
@@ -523,8 +537,9 @@ static void arrays_there(void)
     o[0].block = o[1].block = 8;
     frgi_device *const dev = frgi_device_of(ctx);
     frg_demean *const plans[] = {dev ? plan_of(ctx, dev, 32, d, 2, true, &o[0]) : NULL,
-                                 dev ? plan_of(ctx, dev, 32, d, 2, true, &o[1]) : NULL};
-    for (int q = 0; q < 8 && plans[1]; q++) {
+                                 dev ? plan_of(ctx, dev, 32, d, 2, true, &o[1]) : NULL,
+                                 dev ? sloped(ctx, dev, d) : NULL};
+    for (int q = 0; q < 12 && plans[2]; q++) {
         frg_demean *const plan = plans[q / 4];
         const int columns = q % 4 == 3 ? P : K; /* of several blocks */
         for (int64_t i = 0; i < ROWS * columns; i++)
@@ -556,8 +571,8 @@ static void arrays_there(void)
                 break;
         caller_free(&c, block);
     }
-    frg_demean_destroy(plans[0]);
-    frg_demean_destroy(plans[1]);
+    for (int q = 0; q < 3; q++)
+        frg_demean_destroy(plans[q]);
     frg_context_destroy(ctx);
     caller_close(&c);
     free(here);
@@ -577,27 +592,24 @@ static void refused_there(void)
     frgi_device *const dev = frgi_device_of(ctx);
     frg_demean_opts o = options(FRG_FE_CG), lsmr = options(FRG_FE_LSMR);
     o.block = lsmr.block = 8;
-    frg_demean *plans[] = {plan_of(ctx, dev, 32, d, 2, true, &o),
-                           plan_of(ctx, dev, 32, d, 2, true, &lsmr), NULL};
-    const frg_slope slope = {0, d->weights};
-    CHECK_OK(ctx, frgi_fe_demean_open(&plans[2], ctx, (fe_device_place){dev, 32, NULL},
-                                      frg_matrix(d->codes, FRG_I32, ROWS, 2, 3), NULL,
-                                      &(fe_slopes_asked){&slope, 1, 0}, &lsmr));
+    frg_demean *const plans[] = {plan_of(ctx, dev, 32, d, 2, true, &o),
+                                 plan_of(ctx, dev, 32, d, 2, true, &lsmr), sloped(ctx, dev, d),
+                                 plan_of(ctx, NULL, 0, d, 2, true, &lsmr)};
     d->x[777 * P + 9] = (double)NAN;
     void *const block = caller_array(&c, d->x, sizeof d->x);
     const frg_array there = caller_matrix(&c, block, FRG_F64, ROWS, P);
-    for (int q = 0; q < 2; q++) {
+    for (int q = 0; q < 3; q++) {
         CHECK_STATUS(frg_demean_run(plans[q], there, there, NULL, NULL), FRG_BAD_DATA);
         CHECK_SAYS(strstr(frg_message(ctx), "column 10, row 778") != NULL, "%s", frg_message(ctx));
     }
-    CHECK_STATUS(frg_demean_run(plans[2], there, there, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_demean_run(plans[3], there, there, NULL, NULL), FRG_BAD_ARG);
     CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-015");
-    CHECK_SAYS(strstr(frg_message(ctx), "with varying slopes the host passes") != NULL, "%s",
-               frg_message(ctx));
+    CHECK_SAYS(strstr(frg_message(ctx), "passes over columns take a device with double") != NULL,
+               "%s", frg_message(ctx));
     caller_read(&c, got, block, sizeof d->x);
     CHECK_BITS(got, d->x, sizeof d->x);
     caller_free(&c, block);
-    for (int q = 0; q < 3; q++)
+    for (int q = 0; q < 4; q++)
         frg_demean_destroy(plans[q]);
     frg_context_destroy(ctx);
     caller_close(&c);
