@@ -17,7 +17,8 @@ function(cuda_program room type hash source index)
   set(base ${CUDA_OUTPUT}/${room}_${type})
   set(flags -DROOM=${room} -DTYPE=${type} -DPTX=${base}.ptx -DSM_80=${base}_sm_80.cubin -DSM_90=${base}_sm_90.cubin)
   get_filename_component(bin ${NVCC} DIRECTORY)
-  file(GLOB texts CONFIGURE_DEPENDS ${KERNEL_FOLDER}/${room}/*.h)
+  string(REGEX REPLACE "_.*" "" shared ${room}) # whose headers its kernels begin with (kernels.cmake)
+  file(GLOB texts CONFIGURE_DEPENDS ${KERNEL_FOLDER}/${shared}/*.h ${KERNEL_FOLDER}/${room}/*.h)
   add_custom_command(OUTPUT ${base}.ptx
     COMMAND ${NVCC} -ptx -arch=compute_80 -Werror=all-warnings -I${KERNEL_FOLDER} ${source} -o ${base}.ptx
     DEPENDS ${source} ${texts} ${KERNEL_FOLDER}/dialect.h VERBATIM)
