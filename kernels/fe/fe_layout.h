@@ -27,7 +27,7 @@ enum {
     FD_ENTRY,       /* the transposed index; where rows have values, places of these */
     FD_WEIGHT,      /* in v: n, where there are weights */
     FD_VALUE,       /* n x FD_REMAINING, where rows have values, */
-    FD_ELIM_VALUE,  /* and n x FD_ELIM_WIDTH */
+    FD_ELIM_VALUE,  /* and n x FD_ELIM_WIDTH; of LSMR in double in the v of the passes */
     FD_ELIM_INVERSE,
     FD_LEVEL_INVERSE,
     FD_HISTORY,    /* 2 x FD_KNOWN x K: the tridiagonal matrix of the steps */

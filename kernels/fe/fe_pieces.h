@@ -86,27 +86,29 @@ FUNCTION int fe_goes_on(GLOBAL const i32 *counts, int columns, int slot)
 
 /** What entry e of the transposed index adds: z of its row or eliminated level, times the row's value
  *  where it has one. */
-FUNCTION real fe_entry(GLOBAL const real *v, GLOBAL const i64 *at, i32 e, int k)
+FUNCTION real fe_entry(GLOBAL const real *v, GLOBAL const real *values, GLOBAL const i64 *at, i32 e,
+                       int k)
 {
     GLOBAL const real *const z = v + at[FD_Z];
-    return at[FD_VALUED] ? v[at[FD_VALUE] + e] * z[(i64)(e / (i32)at[FD_REMAINING]) * at[FD_K] + k]
-                         : z[(i64)e * at[FD_K] + k];
+    return at[FD_VALUED]
+               ? values[at[FD_VALUE] + e] * z[(i64)(e / (i32)at[FD_REMAINING]) * at[FD_K] + k]
+               : z[(i64)e * at[FD_K] + k];
 }
 
 /** The sum of z over entries first + place, first + place + step, ... of a piece. */
-FUNCTION real fe_piece_sum(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
-                           i64 piece, int k, int place, int step)
+FUNCTION real fe_piece_sum(GLOBAL const real *v, GLOBAL const real *values, GLOBAL const i32 *w,
+                           GLOBAL const i64 *at, i64 piece, int k, int place, int step)
 {
     GLOBAL const i32 *const of = w + at[FD_PIECE] + 2 * piece, *const entry = w + at[FD_ENTRY];
     real sum = 0;
     for (i64 e = (i64)of[0] + place; e < (i64)of[0] + of[1]; e += step) {
-        sum += fe_entry(v, at, entry[e], k);
+        sum += fe_entry(v, values, at, entry[e], k);
     }
     return sum;
 }
 
-KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
-                      GLOBAL const i64 *at, i32 slot)
+KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const real *values, GLOBAL const i32 *w,
+                      GLOBAL const i32 *counts, GLOBAL const i64 *at, i32 slot)
 {
     LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K], on = fe_goes_on(counts, columns, slot);
@@ -117,9 +119,12 @@ KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
     const i64 piece = at[FD_SHORT] + GID0 - groups;
     for (int k = l.lane; k < columns; k += l.width) {
         for (i64 s = first + l.place; s < last; s += l.per) {
-            v[at[FD_SUM] + s * columns + k] = fe_piece_sum(v, w, at, s, k, 0, 1);
+            v[at[FD_SUM] + s * columns + k] = fe_piece_sum(v, values, w, at, s, k, 0, 1);
         }
-        real sum = on && GID0 >= groups ? fe_piece_sum(v, w, at, piece, k, l.place, l.per) : R(0);
+        real sum = 0;
+        if (on && GID0 >= groups) {
+            sum = fe_piece_sum(v, values, w, at, piece, k, l.place, l.per);
+        }
         sum = fe_lane_sum(scratch, sum, &l);
         if (l.place == 0 && on && GID0 >= groups) {
             v[at[FD_SUM] + piece * columns + k] = sum;

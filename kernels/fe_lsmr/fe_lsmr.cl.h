@@ -16,11 +16,11 @@
  */
 
 /** Of column k: (A_r v)_i, by the row's values where it has them. */
-FUNCTION real lsmr_row_value(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i64 i,
-                             int k)
+FUNCTION real lsmr_row_value(GLOBAL const real *v, GLOBAL const real *values, GLOBAL const i32 *w,
+                             GLOBAL const i64 *at, i64 i, int k)
 {
     GLOBAL const i32 *const index = w + at[FD_INDEX];
-    GLOBAL const real *const p = v + at[FL_SCALED], *const value = v + at[FD_VALUE];
+    GLOBAL const real *const p = v + at[FL_SCALED], *const value = values + at[FD_VALUE];
     const int remaining = (int)at[FD_REMAINING], columns = (int)at[FD_K];
     real e = 0;
     if (!at[FD_VALUED]) {
@@ -34,9 +34,10 @@ FUNCTION real lsmr_row_value(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL c
 
 /** u of the rows of an eliminated level <- u - phi_j (sum w phi_j u), for one of its orthonormal
  *  columns phi_j after another. */
-FUNCTION void lsmr_take_out(GLOBAL real *v, GLOBAL const i64 *at, i32 begin, i32 end, int k)
+FUNCTION void lsmr_take_out(GLOBAL real *v, GLOBAL const real *values, GLOBAL const i64 *at,
+                            i32 begin, i32 end, int k)
 {
-    GLOBAL const real *const phi = v + at[FD_ELIM_VALUE];
+    GLOBAL const real *const phi = values + at[FD_ELIM_VALUE];
     GLOBAL real *const u = v + at[FL_U];
     const int width = (int)at[FD_ELIM_WIDTH], columns = (int)at[FD_K];
     for (int j = 0; j < width; j++) {
@@ -52,7 +53,8 @@ FUNCTION void lsmr_take_out(GLOBAL real *v, GLOBAL const i64 *at, i32 begin, i32
 }
 
 /** u of eliminated level e and column k; returns its share of ||u||^2. */
-FUNCTION real lsmr_level(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i64 e, int k)
+FUNCTION real lsmr_level(GLOBAL real *v, GLOBAL const real *values, GLOBAL const i32 *w,
+                         GLOBAL const i64 *at, i64 e, int k)
 {
     GLOBAL const i32 *const start = w + at[FD_ELIM_START];
     const int columns = (int)at[FD_K], weighted = (int)at[FD_WEIGHTED];
@@ -62,11 +64,14 @@ FUNCTION real lsmr_level(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *
     for (i64 i = begin; i < end; i++) {
         const real weight = weighted ? v[at[FD_WEIGHT] + i] : R(1);
         const i64 at_u = at[FL_U] + i * columns + k;
-        const real u = weight > R(0) ? lsmr_row_value(v, w, at, i, k) - back * v[at_u] : R(0);
+        real u = 0;
+        if (weight > R(0)) {
+            u = lsmr_row_value(v, values, w, at, i, k) - back * v[at_u];
+        }
         sum += weight * u;
         v[at_u] = u;
     }
-    lsmr_take_out(v, at, begin, end, k);
+    lsmr_take_out(v, values, at, begin, end, k);
     const real mean = at[FD_ELIM_WIDTH] ? R(0) : sum * v[at[FD_ELIM_INVERSE] + e];
     for (i64 i = begin; i < end; i++) {
         const real weight = weighted ? v[at[FD_WEIGHT] + i] : R(1);
@@ -97,8 +102,8 @@ FUNCTION real lsmr_total(GLOBAL const real *of, i64 groups, int columns, int k, 
     return fe_lane_sum(scratch, sum, l);
 }
 
-KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
-                      GLOBAL const i64 *at, i32 slot)
+KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const real *values, GLOBAL const i32 *w,
+                      GLOBAL const i32 *counts, GLOBAL const i64 *at, i32 slot)
 {
     LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
@@ -108,7 +113,7 @@ KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         const i64 end = lsmr_runs(counts, columns, slot, k) ? last : first;
         real share = 0;
         for (i64 e = first + l.place; e < end; e += l.per) {
-            share += lsmr_level(v, w, at, e, k);
+            share += lsmr_level(v, values, w, at, e, k);
         }
         share = fe_lane_sum(scratch, share, &l);
         if (l.place == 0) {

@@ -211,17 +211,30 @@ static void place_rows(fe_device *d)
     d->rows.count = used;
 }
 
+/** Has LSMR the values of the passes, both in double? */
+static bool shares_values(const fe_device *d)
+{
+    return d->passes && d->real == sizeof(double);
+}
+
+frgi_buffer frgi_fe_device_values(const fe_device *d)
+{
+    const int64_t *at;
+    return d->design.slopes && shares_values(d) ? frgi_fe_device_passes_numbers(d, &at) : d->v;
+}
+
 static void set_places(fe_device *d, int columns)
 {
     const fe_rows *const g = d->g;
+    const bool own = !shares_values(d);
     int64_t *const at = d->at, k = columns, used = 0;
     at[FD_K] = k;
     const struct {
         int which;
         int64_t count;
     } levels[] = {{FD_WEIGHT, g->weight ? g->n : 0},
-                  {FD_VALUE, d->design.slopes ? d->t.entries : 0},
-                  {FD_ELIM_VALUE, g->n * elim_width(d)},
+                  {FD_VALUE, d->design.slopes && own ? d->t.entries : 0},
+                  {FD_ELIM_VALUE, own ? g->n * elim_width(d) : 0},
                   {FD_ELIM_INVERSE, g->n_elim},
                   {FD_LEVEL_INVERSE, d->design.unknowns}},
       vectors[] = {{FD_HISTORY, 2 * FD_KNOWN * k},
@@ -237,6 +250,12 @@ static void set_places(fe_device *d, int columns)
     }
     d->method->place_columns(d, &used);
     d->reals = used;
+    if (!own) { /* which do not move with the columns */
+        const int64_t *there;
+        frgi_fe_device_passes_numbers(d, &there);
+        at[FD_VALUE] = there[FD_VALUE];
+        at[FD_ELIM_VALUE] = there[FD_ELIM_VALUE];
+    }
 }
 
 static void layout(fe_device *d)
@@ -345,7 +364,8 @@ static frg_status put_starts(fe_device *d)
     return status;
 }
 
-frg_status frgi_fe_device_put_values(fe_device *d, bool own, frgi_buffer to, size_t real)
+/** to <- the values of all rows at their indices, or `own`: of their eliminated level. */
+static frg_status put_values(fe_device *d, bool own, frgi_buffer to, size_t real)
 {
     enum { ROWS = 4096 };
     const fe_basis *const b = d->design.slopes;
@@ -374,33 +394,23 @@ frg_status frgi_fe_device_put_values(fe_device *d, bool own, frgi_buffer to, siz
     return status;
 }
 
-/** Vector `which` <- what the passes have of it; *copied: they have it, and both are in double. */
-static frg_status copy_shared(fe_device *d, int which, int64_t count, bool *copied)
+frg_status frgi_fe_device_put_values(fe_device *d, frgi_buffer v, const int64_t *at, size_t real)
 {
-    const frgi_buffer there = frgi_fe_device_passes_range(d, which, count);
-    *copied = there.bytes > 0 && d->real == sizeof(double);
-    return *copied ? frgi_device_copy(d->dev, frgi_fe_device_range(d, which, 0, count), there,
-                                      there.bytes)
-                   : FRG_OK;
+    const int64_t entries = d->design.slopes ? d->t.entries : 0, own = d->g->n * elim_width(d);
+    TRY(entries > 0 ? put_values(d, false, part(v, at[FD_VALUE], entries, real), real) : FRG_OK);
+    return own > 0 ? put_values(d, true, part(v, at[FD_ELIM_VALUE], own, real), real) : FRG_OK;
 }
 
+/** Numbers of the rows, which the passes may have there in double already. */
 static frg_status put_or_copy(fe_device *d, int which, const double *x, int64_t count)
 {
-    bool copied;
-    TRY(copy_shared(d, which, count, &copied));
-    return copied ? FRG_OK : frgi_fe_device_put(d, which, x, count);
-}
-
-/** The values of the rows, of a design with slopes: at their indices, or of their own level. */
-static frg_status put_or_copy_values(fe_device *d, bool own)
-{
-    const int which = own ? FD_ELIM_VALUE : FD_VALUE;
-    const int64_t count = own ? d->g->n * elim_width(d) : d->t.entries;
-    bool copied;
-    TRY(copy_shared(d, which, count, &copied));
-    return copied ? FRG_OK
-                  : frgi_fe_device_put_values(d, own, frgi_fe_device_range(d, which, 0, count),
-                                              d->real);
+    const int64_t *at;
+    const frgi_buffer there = frgi_fe_device_passes_numbers(d, &at);
+    if (there.handle && d->real == sizeof(double)) {
+        const frgi_buffer from = part(there, at[which], count, sizeof(double));
+        return frgi_device_copy(d->dev, frgi_fe_device_range(d, which, 0, count), from, from.bytes);
+    }
+    return frgi_fe_device_put(d, which, x, count);
 }
 
 /** The weights of rows and what depends on them. */
@@ -468,8 +478,7 @@ failed:
 /** What belongs to rows and levels in the type of the vectors. */
 static frg_status put_numbers(fe_device *d)
 {
-    TRY(d->design.slopes ? put_or_copy_values(d, false) : FRG_OK);
-    TRY(elim_width(d) ? put_or_copy_values(d, true) : FRG_OK);
+    TRY(shares_values(d) ? FRG_OK : frgi_fe_device_put_values(d, d->v, d->at, d->real));
     return put_weights(d);
 }
 
@@ -662,7 +671,8 @@ frg_status frgi_fe_device_pieces(fe_device *d, int slot)
     const int64_t groups =
         (d->t.short_pieces + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP + d->t.pieces - d->t.short_pieces;
     return LAUNCH(d->dev, d->program, "fe_pieces", groups, 1, d->group, BUFFER(d->v),
-                  BUFFER(d->rows.w), BUFFER(d->counts), BUFFER(d->places), INT32(slot));
+                  BUFFER(frgi_fe_device_values(d)), BUFFER(d->rows.w), BUFFER(d->counts),
+                  BUFFER(d->places), INT32(slot));
 }
 
 double frgi_fe_device_ritz(const fe_device *d, int c, int64_t steps)

@@ -88,9 +88,9 @@ void frgi_fe_device_passes_destroy(fe_device *d);
 /** Their places among the whole numbers of the rows; *used so far. */
 void frgi_fe_device_passes_place(fe_device *d, int64_t *used);
 FRG_MUST_USE frg_status frgi_fe_device_passes_put_rows(fe_device *d);
-/** Numbers of rows or levels that they have in double, at their place `which` of fe_layout.h; empty
- *  where there is no memory for them yet. */
-frgi_buffer frgi_fe_device_passes_range(const fe_device *d, int which, int64_t count);
+/** Their numbers, in double, and *at: the places of these; empty where there are no passes or no
+ *  memory for them yet. */
+frgi_buffer frgi_fe_device_passes_numbers(const fe_device *d, const int64_t **at);
 FRG_MUST_USE frg_status frgi_fe_device_passes_put_weights(fe_device *d);
 /** to (n x K), in the device's type and from number `at` of its block on, <- what is left of the K
  *  columns of a block, or of its column k >= 0 alone. */
@@ -102,10 +102,12 @@ void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *us
 frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, int64_t count);
 /** Memory and places for K columns. */
 FRG_MUST_USE frg_status frgi_fe_device_prepare(fe_device *d, int columns);
-/** to <- the values of all rows of a design with slopes, at their indices, or `own`: of their
- *  eliminated level, in reals of `real` bytes; waits. */
-FRG_MUST_USE frg_status frgi_fe_device_put_values(fe_device *d, bool own, frgi_buffer to,
+/** The rows' values of a design with slopes to their places `at` in v, in reals of `real` bytes;
+ *  waits. */
+FRG_MUST_USE frg_status frgi_fe_device_put_values(fe_device *d, frgi_buffer v, const int64_t *at,
                                                   size_t real);
+/** The block that has these values for the vectors, in their type: in double that of the passes. */
+frgi_buffer frgi_fe_device_values(const fe_device *d);
 /** Vector `which` <- x in the device's type; waits. */
 FRG_MUST_USE frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count);
 /** `count` numbers of vector `which` from `from` on; waits. */

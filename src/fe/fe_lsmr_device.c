@@ -240,7 +240,8 @@ static frg_status begin(solve *s)
 static frg_status bidiagonalise(fe_device *d, int slot)
 {
     TRY(LAUNCH(d->dev, d->program, "lsmr_rows", d->at[FD_SPREADS], 1, d->group, BUFFER(d->v),
-               BUFFER(d->rows.w), BUFFER(d->counts), BUFFER(d->places), INT32(slot)));
+               BUFFER(frgi_fe_device_values(d)), BUFFER(d->rows.w), BUFFER(d->counts),
+               BUFFER(d->places), INT32(slot)));
     TRY(frgi_fe_device_pieces(d, slot));
     return LAUNCH(d->dev, d->program, "lsmr_levels", d->at[FD_UPDATES], 1, d->group, BUFFER(d->v),
                   BUFFER(d->rows.w), BUFFER(d->counts), BUFFER(d->places), INT32(slot));

@@ -182,10 +182,11 @@ static frgi_buffer range(const columns *c, int which, int64_t count)
                          (size_t)count * size};
 }
 
-frgi_buffer frgi_fe_device_passes_range(const fe_device *d, int which, int64_t count)
+frgi_buffer frgi_fe_device_passes_numbers(const fe_device *d, const int64_t **at)
 {
     const columns *const c = d->passes;
-    return c && c->v.handle ? range(c, which, count) : (frgi_buffer){0};
+    *at = c ? c->at : NULL;
+    return c && c->shape.most > 0 ? c->v : (frgi_buffer){0};
 }
 
 static int64_t row_groups(const columns *c)
@@ -249,20 +250,6 @@ static void lay_out(fe_device *d, int64_t reals, const passes_shape *s)
     c->effects = frgi_device_take(a, (size_t)(elim_effects(d) * s->lanes) * sizeof(double));
 }
 
-/** The values of the rows of a design with slopes. */
-static frg_status put_values(fe_device *d)
-{
-    const columns *const c = d->passes;
-    const int64_t entries = c->at[FD_VALUED] ? d->t.entries : 0,
-                  own = d->g->n * c->at[FD_ELIM_WIDTH];
-    TRY(entries > 0
-            ? frgi_fe_device_put_values(d, false, range(c, FD_VALUE, entries), sizeof(double))
-            : FRG_OK);
-    return own > 0
-               ? frgi_fe_device_put_values(d, true, range(c, FD_ELIM_VALUE, own), sizeof(double))
-               : FRG_OK;
-}
-
 static frg_status open_memory(fe_device *d, const passes_shape *s)
 {
     columns *const c = d->passes;
@@ -278,7 +265,7 @@ static frg_status open_memory(fe_device *d, const passes_shape *s)
     c->x = c->at[FC_X];
     TRY_TO(failed, frgi_device_fill(d->dev, c->counts, 0, c->counts.bytes)); /* all go on */
     TRY_TO(failed, frgi_fe_device_passes_put_weights(d));
-    TRY_TO(failed, put_values(d));
+    TRY_TO(failed, frgi_fe_device_put_values(d, c->v, c->at, sizeof(double)));
     return FRG_OK;
 failed:
     drop_memory(d);
@@ -536,8 +523,8 @@ static frg_status launch_pass(fe_device *d, int pass, bool add)
     const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places);
     TRY(pass != FC_RHS && at[FD_ELIM_WIDTH] ? launch_slopes(d, pass, add)
                                             : launch_means(d, pass, add));
-    TRY(LAUNCH(d->dev, c->program, "fe_pieces", sums, 1, d->group, v, w, BUFFER(c->counts), places,
-               INT32(0)));
+    TRY(LAUNCH(d->dev, c->program, "fe_pieces", sums, 1, d->group, v, v, w, BUFFER(c->counts),
+               places, INT32(0)));
     TRY(LAUNCH(d->dev, c->program, "fe_column_unknowns", at[FD_UPDATES], 1, d->group, v, w,
                places));
     return LAUNCH(d->dev, c->program, pass == FC_RHS ? "fe_column_moments" : "fe_column_audit", 1,
