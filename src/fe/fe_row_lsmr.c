@@ -616,7 +616,8 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
         TRY(steps_of(f)->take_out(f, 1, FE_PROJECTED, NULL));
     }
     TRY(f->there.passes ? certify(r, column, 1) : FRG_OK);
-    TRY(solve(r, column, 1, fmin(atol, FIRST_ATOL * f->opts.tol)));
+    TRY(f->basis.n_reduced > 0 ? solve(r, column, 1, fmin(atol, FIRST_ATOL * f->opts.tol))
+                               : steps_of(f)->no_answer(f, 1));
     TRY(subtract(f, r->out, column, 1, FE_TRIED));
     TRY(steps_of(f)->moments(f, 1, &norm2, &square));
     *longer = !(sqrt(norm2) <= LONGER * c->size);

@@ -476,6 +476,41 @@ static void floats(void)
     frg_context_destroy(ctx);
 }
 
+/** One factor leaves nothing to solve for: a column of float whose rounding is more than tol
+ *  allows is not refined by a solver that has no unknowns.  It is the exact residual rounded, to
+ *  the ulp, and is not called converged. */
+static void floats_of_one_factor(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_LSMR, FRG_FE_MAP};
+    enum { N = 60, LEVELS = 6 };
+    frg_context *ctx = test_context();
+    panel d = panel_make(N, 1, 1);
+    float x[N], r[N];
+    double mean[LEVELS] = {0};
+    for (int i = 0; i < N; i++) {
+        d.codes[i] = i % LEVELS;
+        x[i] = (float)test_uniform();
+        mean[i % LEVELS] += (double)x[i] / (N / LEVELS);
+    }
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        frg_demean *one = NULL;
+        frg_demean_column column = {.converged = 1};
+        frg_demean_opts o = panel_options();
+        o.method = methods[m];
+        o.tol = 1e-12;
+        CHECK_OK(ctx, panel_create(&one, ctx, &d, &o));
+        CHECK_STATUS(frg_demean_run(one, frg_matrix(x, FRG_F32, N, 1, 1),
+                                    frg_matrix(r, FRG_F32, N, 1, 1), &column, NULL),
+                     FRG_STALLED);
+        CHECK(!column.converged && column.status == FRG_STALLED);
+        for (int i = 0; i < N; i++)
+            CHECK_NEAR((double)r[i], (double)x[i] - mean[i % LEVELS], 2 * (double)FLT_EPSILON);
+        frg_demean_destroy(one);
+    }
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
 /* ---- stops ----------------------------------------------------------------------------------- */
 
 static void marked(frg_status want, int64_t steps, frg_context *ctx, const frg_demean_opts *o)
@@ -687,6 +722,7 @@ static const test_case cases[] = {
     {"the same bits", same_bits},
     {"scales and strides", scales_and_strides},
     {"floats", floats},
+    {"floats of one factor", floats_of_one_factor},
     {"stops", stops},
     {"preconditioned", preconditioned},
     {"rank too large to eliminate", rank_bound},
