@@ -610,6 +610,7 @@ KERNEL void sinkhorn_fold(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const 
     for (i64 i = first + LID0; i < least(last, n); i += LSIZE0) {
         if (v[at[SK_A] + i] > R(0)) {
             h0[i] += v[at[SK_LP] + i] - v[at[SK_LOG_A] + i];
+            v[at[SK_LP] + i] = v[at[SK_LOG_A] + i]; /* F stays, whoever reads it next */
         }
     }
     if (GID0 == 0 && LID0 == 0) {
