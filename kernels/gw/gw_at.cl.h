@@ -90,6 +90,8 @@ enum {
     SKS_LEAST,     /* error (gw_floor.h) */
     SKS_LOG_G,     /* partial: log2 sum_j 2^G_j */
     SKS_DUMMY_G,   /* partial: potential of the dummy column */
+    SKS_FROM_A,    /* relaxed: what exponents of the penalties are taken from */
+    SKS_FROM_B,
     SKS_COUNT
 };
 
@@ -113,7 +115,7 @@ enum {
 
 enum {
     SK_ROWS = 8,
-    SK_REDUCED = 13, /* numbers that are reduced together, at most */
+    SK_REDUCED = 14, /* numbers that are reduced together, at most */
     SK_STRIP = 64,
     SK_BLOCK_COLUMNS = 32,
     SK_FOLD = 1024, /* elements of a group */

@@ -34,6 +34,11 @@
 #define LOG1P(x) log1p(x)
 #endif
 
+/** Sums of columns below the one and above the other are taken from their largest term, as rows that
+ *  are relaxed may have any mass (gw_sweep.h). */
+#define SK_LOST  R(1e-32)
+#define SK_BURST R(1e30)
+
 /** How costs are held. */
 enum { SK_COST_REAL, SK_COST_FLOAT, SK_COST_FIXED };
 
@@ -162,7 +167,7 @@ FUNCTION void sinkhorn_judge(const sinkhorn *s, sinkhorn_state *st, real error)
     const int at_floor = st->of[SKS_LEAST] <= noise && count[SKC_STALE] >= wait &&
                          (!accelerate || count[SKC_STALE] >= 32);
     const real tol = s->par[SKP_TOL];
-    if (!(error < R(1e30))) {
+    if (!(error < R(1e38))) {
         count[SKC_DONE] = SKD_NOT_A_NUMBER;
     } else if (tol > R(0) && (error <= tol || at_floor)) {
         count[SKC_DONE] = error <= tol ? SKD_WITHIN : SKD_AT_FLOOR;
@@ -171,8 +176,8 @@ FUNCTION void sinkhorn_judge(const sinkhorn *s, sinkhorn_state *st, real error)
 
 /** What a pass has left, over all chunks and blocks. */
 typedef struct {
-    real error, lost, penalty_b, far, dummy, penalty_a;             /* sums */
-    real increment, reach, highest, minus_lowest, penalty, g, last; /* largest values */
+    real error, lost, penalty_b, far, dummy, penalty_a;                  /* sums */
+    real increment, reach, highest, minus_lowest, top_b, g, last, top_a; /* largest values */
     real log_g, log_last; /* partial: log2 of the sums of 2^G and of 2^G_last */
 } sinkhorn_left;
 
@@ -185,7 +190,7 @@ FUNCTION i64 sinkhorn_chunk_area(const sinkhorn *s, int area)
 
 FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, int area, LOCAL real *room)
 {
-    enum { SUMS = 6, ALL = 13 };
+    enum { SUMS = 6, ALL = 14 };
     GLOBAL const real *const blocks = s->v + s->at[SK_OF_BLOCKS];
     GLOBAL const real *const chunks = s->v + sinkhorn_chunk_area(s, area);
     const int n_blocks = (int)s->at[SK_BLOCKS], n_chunks = (int)s->at[SK_CHUNKS];
@@ -209,7 +214,7 @@ FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, int area, LOCAL real *
         for (int q = 0; q < 3; q++) {
             x[q + 3] += chunk[q];
         }
-        x[10] = FMAX(x[10], chunk[3]);
+        x[13] = FMAX(x[13], chunk[3]);
     }
     sinkhorn_reduce(room, x, SUMS, ALL);
     for (int b = LID0; b < n_blocks; b += LSIZE0) {
@@ -218,11 +223,41 @@ FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, int area, LOCAL real *
         pair[1] += block[11] * EXP2(block[10] - x[12]);
     }
     sinkhorn_reduce(room, pair, 2, 2);
-    sinkhorn_left left = {x[0], x[1], x[2],  x[3],  x[4],  x[5], x[6], x[7],
-                          x[8], x[9], x[10], x[11], x[12], R(0), R(0)};
+    sinkhorn_left left = {x[0], x[1], x[2],  x[3],  x[4],  x[5],  x[6], x[7],
+                          x[8], x[9], x[10], x[11], x[12], x[13], R(0), R(0)};
     left.log_g = x[11] + LOG2(pair[0]);
     left.log_last = x[12] + LOG2(pair[1]);
     return left;
+}
+
+/** What exponents are taken from next: near 1 every power counts by its distance to 1. */
+FUNCTION real sinkhorn_reference(real top)
+{
+    return top > R(-11) && top < R(8) ? R(0) : top;
+}
+
+/** The constant between F and G (translate of gw_transport.c): with exponents e_i = -rate F_i,
+ *
+ *     log sum_i a_i exp(e_i) = log(sum a) + from + log1p(sum_i a_i expm1(e_i - from) / sum a),
+ *
+ *  alike for b.  0 where the sums are out of reach from there: their largest terms take their
+ *  place, and the next pass has them from where the shift brings these. */
+FUNCTION int sinkhorn_translate(const sinkhorn *s, sinkhorn_state *st, const sinkhorn_left *of)
+{
+    GLOBAL const real *const par = s->par;
+    const real sum_a = par[SKP_SUM_A], sum_b = par[SKP_SUM_B], tau_a = par[SKP_TAU_A];
+    const real from_a = st->of[SKS_FROM_A], from_b = st->of[SKS_FROM_B];
+    const real rest_a = of->penalty_a / sum_a, rest_b = of->penalty_b / sum_b;
+    const int told = of->top_a - from_a < R(60) && of->top_b - from_b < R(60) &&
+                     R(1) + rest_a > R(1e-5) && R(1) + rest_b > R(1e-5);
+    const real of_a = told ? from_a + LOG1P(rest_a) : of->top_a;
+    const real of_b = told ? from_b + LOG1P(rest_b) : of->top_b;
+    const real shift = -par[SKP_UNIT] * (LOG(sum_a / sum_b) + (of_a - of_b));
+    st->of[SKS_SHIFT] = shift;
+    st->of[SKS_FROM_A] = sinkhorn_reference(of->top_a + par[SKP_RATE_A] * tau_a * shift);
+    st->of[SKS_FROM_B] =
+        sinkhorn_reference(of->top_b - par[SKP_RATE_B] * tau_a * par[SKP_TAU_B] * shift);
+    return told;
 }
 
 /** The state behind the pass before; every item of every group has the same. */
@@ -250,29 +285,27 @@ FUNCTION void sinkhorn_advance(const sinkhorn *s, sinkhorn_state *st, LOCAL real
         st->of[SKS_LOG_G] = of.log_g + st->of[SKS_SHIFT];
     }
     if (s->at[SK_RELAXED]) {
-        if (of.penalty <
-            R(60)) { /* else the sums are out of reach, and the step is the plain one */
-            const real sum_a = par[SKP_SUM_A], sum_b = par[SKP_SUM_B];
-            const real gap =
-                LOG(sum_a / sum_b) + LOG1P(of.penalty_a / sum_a) - LOG1P(of.penalty_b / sum_b);
-            st->of[SKS_SHIFT] = -par[SKP_UNIT] * gap;
-        }
         const real range = of.highest + of.minus_lowest;
-        if (par[SKP_TAU_B] < R(1) && error < R(1e30)) { /* half of it in natural logarithms */
+        if (par[SKP_TAU_B] < R(1) && error < R(1e38)) { /* half of it in natural logarithms */
             error = of.lost > R(0) ? R(1) : R(0.34657359027997264) * FMAX(range, R(0));
         }
+        error = sinkhorn_translate(s, st, &of) ? error : FMAX(error, R(1));
     }
     st->of[SKS_INCREMENT] = of.increment + FABS(st->of[SKS_SHIFT]);
     sinkhorn_judge(s, st, error);
     st->count[SKC_PENDING] = 0;
 }
 
-/** w (exp(-rate x) - 1), its exponent kept in range; the largest exponent in *top. */
-FUNCTION real sinkhorn_penalty(const sinkhorn *s, real w, real log_w, real x, real rate, real *top)
+/** w expm1(e - from) of a row (side 0) or column (side 1), e = -rate x; in *top the largest term of
+ *  sum w exp(e) / sum w, its logarithm. */
+FUNCTION real sinkhorn_penalty(const sinkhorn *s, const sinkhorn_state *st, int side, real w,
+                               real log_w, real x, real *top)
 {
-    const real exponent = -rate * (x - (s->at[SK_PRODUCT] ? log_w : R(0)));
-    *top = FMAX(*top, exponent);
-    return w * EXPM1(FMIN(exponent, R(60)));
+    const real sum = s->par[SKP_SUM_A + side], from = st->of[SKS_FROM_A + side];
+    const real e = -s->par[SKP_RATE_A + side] * (x - (s->at[SK_PRODUCT] ? log_w : R(0)));
+    const real share = R(0.69314718055994531) * log_w - LOG(sum);
+    *top = FMAX(*top, e + share);
+    return e - from < R(30) ? w * EXPM1(e - from) : sum * EXP(FMIN(e - from + share, R(60)));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -334,7 +367,7 @@ FUNCTION real sinkhorn_scale(const sinkhorn *s, const sinkhorn_state *st, int i,
         scale = EXP2(F - guess);
     }
     if (s->at[SK_RELAXED]) {
-        chunk[2] += sinkhorn_penalty(s, a, log_a, h0 + lp, par[SKP_RATE_A], &chunk[3]);
+        chunk[2] += sinkhorn_penalty(s, st, 0, a, log_a, h0 + lp, &chunk[3]);
     }
     chunk[1] += scale * dummy;
     if (LID0 == 0) {
@@ -409,7 +442,8 @@ FUNCTION void sinkhorn_rows_of(const sinkhorn *s, GLOBAL i32 *counts, int group,
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/** log2 of the sum of column j relative to its largest term: where sums of it have vanished. */
+/** log2 of the sum of column j relative to its largest term: where sums of it have vanished or
+ *  burst. */
 FUNCTION real sinkhorn_far_column(const sinkhorn *s, real gj, int j)
 {
     real top = R(-1e30), sum = 0;
@@ -433,11 +467,11 @@ FUNCTION void sinkhorn_step(const sinkhorn *s, const sinkhorn_state *st, int j, 
     const real shift = st->of[SKS_SHIFT], g = s->g[j] + shift, tau = par[SKP_TAU_B];
     col += par[SKP_DUMMY_B] > R(0) ? par[SKP_DUMMY_B] * EXP2(g0 + g - st->of[SKS_LOG_G]) : R(0);
     v[s->at[SK_COL] + j] = col;
-    block[0] += FABS(col - b);
+    block[0] += FMIN(FABS(col - b), SK_BURST); /* also of one that is no number */
     if (!(b > R(0))) {
         return;
     }
-    const int lost = col <= R(1e-32);
+    const int lost = !(col > SK_LOST && col < SK_BURST);
     real step = log_b - (lost ? sinkhorn_far_column(s, g, j) : LOG2(col));
     if (tau < R(1)) {
         step =
@@ -450,7 +484,7 @@ FUNCTION void sinkhorn_step(const sinkhorn *s, const sinkhorn_state *st, int j, 
     v[s->at[SK_G] + j] = next;
     block[1] += (real)lost;
     if (s->at[SK_RELAXED]) {
-        block[2] += sinkhorn_penalty(s, b, log_b, g0 + next, par[SKP_RATE_B], &block[7]);
+        block[2] += sinkhorn_penalty(s, st, 1, b, log_b, g0 + next, &block[7]);
     }
     block[3] = FMAX(block[3], FABS(next));
     block[4] = FMAX(block[4], FABS(g0 + next));

@@ -234,6 +234,8 @@ KERNEL void level_renew(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i6
             st.count[q] = 0;
         }
         st.of[SKS_DUMMY_G] = before.of[SKS_DUMMY_G] * ratio;
+        st.of[SKS_FROM_A] = before.of[SKS_FROM_A]; /* in cost units, which the step keeps */
+        st.of[SKS_FROM_B] = before.of[SKS_FROM_B];
         v[at[SK_PARAMETERS] + SKP_TOL] = tol;
         level_set_epsilon(v + at[SK_PARAMETERS], k, (int)at[SK_RELAXED]);
         sinkhorn_keep(v, counts, at, 1 - slot, &st);

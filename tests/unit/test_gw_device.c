@@ -164,6 +164,26 @@ static void parity_opencl(void)
     on_opencl(parity_on);
 }
 
+/** Costs far from 0 beside a small rho: penalties exp(-f / rho) of e^-4000 and e^4000, and rows with
+ *  2^326 of their mass before the columns are moved. */
+static void far_penalties_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_sinkhorn_place where = {.dev = dev, .group = group};
+    problem made = make(), *const p = &made;
+    frg_sinkhorn_opts o = options();
+    o.tol = 1e-9;
+    o.rho_source = 0.003;
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        for (int64_t e = 0; e < N * M; e++)
+            p->cost[e] = (double)(p->narrow[e] = (float)(test_uniform() + sign * 12));
+        o.rho_target = (double)INFINITY;
+        compare(ctx, where, p, true, o, 2e-8);
+        o.rho_target = 30;
+        compare(ctx, where, p, true, o, 2e-8);
+    }
+    release(p);
+}
+
 static void marginals_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_sinkhorn_place where = {.dev = dev, .group = group};
@@ -215,6 +235,16 @@ static void marginals(void)
 static void marginals_opencl(void)
 {
     on_opencl(marginals_on);
+}
+
+static void far_penalties(void)
+{
+    on_host(far_penalties_on);
+}
+
+static void far_penalties_opencl(void)
+{
+    on_opencl(far_penalties_on);
 }
 
 /** Pass by pass, without acceleration: in f64, and in f32. */
@@ -448,6 +478,8 @@ static const test_case cases[] = {{"parity", parity},
                                   {"parity on OpenCL", parity_opencl},
                                   {"marginals", marginals},
                                   {"marginals on OpenCL", marginals_opencl},
+                                  {"far penalties", far_penalties},
+                                  {"far penalties on OpenCL", far_penalties_opencl},
                                   {"iterates", iterates},
                                   {"iterates on OpenCL", iterates_opencl},
                                   {"counts", counts},
