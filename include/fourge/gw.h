@@ -219,8 +219,8 @@ typedef struct {
     int64_t iterations;    /* passes */
     double marginal_error; /* of the last pass, or where all mass is carried and marginals hold of
                               the plan before rounding if that is more; L1 relative to the mass.
-                              Where rho_target is finite the largest change of g / epsilon but for a
-                              constant, which `tol` then stands for */
+                              Where rho_target is finite the largest change of g / epsilon, which
+                              `tol` then stands for */
     double cost;           /* <C, P> */
     /** Of frg_sinkhorn_create; of the passes; of rounding, marginals and cost; of all three. */
     double build_seconds, inner_seconds, polish_seconds, total_seconds;

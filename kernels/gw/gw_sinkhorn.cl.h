@@ -285,9 +285,8 @@ FUNCTION void sinkhorn_advance(const sinkhorn *s, sinkhorn_state *st, LOCAL real
         st->of[SKS_LOG_G] = of.log_g + st->of[SKS_SHIFT];
     }
     if (s->at[SK_RELAXED]) {
-        const real range = of.highest + of.minus_lowest;
-        if (par[SKP_TAU_B] < R(1) && error < R(1e38)) { /* half of it in natural logarithms */
-            error = of.lost > R(0) ? R(1) : R(0.34657359027997264) * FMAX(range, R(0));
+        if (par[SKP_TAU_B] < R(1) && error < R(1e38)) { /* the largest step, natural logarithms */
+            error = R(0.69314718055994531) * FMAX(FABS(of.highest), FABS(of.minus_lowest));
         }
         error = sinkhorn_translate(s, st, &of) ? error : FMAX(error, R(1));
     }

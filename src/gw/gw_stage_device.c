@@ -138,6 +138,9 @@ frg_status frgi_stage_set(const frgi_stage_place *p, frgi_stage *g, const frgi_t
     const double k = FRGI_LOG2_E / of->epsilon;
     const bool relaxed = isfinite(how->rho_a) || isfinite(how->rho_b);
     const double by_a = 1 / how->rho_a, by_b = 1 / how->rho_b;
+    /* relaxed potentials are rounded anew in each pass, those of floats by a share of their size */
+    const double size = k * fmax(fabs(of->low), fabs(of->low + 65535 * of->step));
+    const double far = relaxed && g->real == sizeof(float) ? 0.5 * 0x1p-24 * size : 0;
     const double par[SKP_COUNT] = {
         [SKP_K] = k,
         [SKP_TOL] = of->tol,
@@ -155,7 +158,7 @@ frg_status frgi_stage_set(const frgi_stage_place *p, frgi_stage *g, const frgi_t
         [SKP_SUM_B] = frgi_transport_sum(t->s.to.b, t->s.m),
         [SKP_DUMMY_A] = t->s.dummy.a,
         [SKP_DUMMY_B] = t->s.dummy.b,
-        [SKP_NOISE] = frgi_stage_noise(g, t->s.n),
+        [SKP_NOISE] = frgi_stage_noise(g, t->s.n) + far,
         [SKP_NOISE_OF_REACH] = g->real == sizeof(float) ? 0 : 0.5 * 0x1p-53};
     g->place[SK_ACCELERATE] = t->accelerate;
     g->place[SK_RELAXED] = relaxed;

@@ -473,8 +473,8 @@ static void carry_mass(frgi_transport *t)
 }
 
 /** Potentials of columns whose sums are below or above what f32 can tell, by a sum relative to the
- *  largest term. */
-static void rescue(frgi_transport *t)
+ *  largest term; their steps into `all`. */
+static void rescue(frgi_transport *t, frgi_columns_result *all)
 {
     frgi_sweep *const s = &t->s;
     double *const sum = (double *)(void *)t->work.scratch; /* 8 rows are filled behind it */
@@ -499,10 +499,12 @@ static void rescue(frgi_transport *t)
             }
         }
         const double log_col = top + log2(sum[0]);
-        s->G[j] = s->to.tau_b == 1 ? s->G[j] + s->to.log_b[j] - log_col
-                                   : (s->to.product ? 1 : s->to.tau_b) * s->to.log_b[j] +
-                                         s->to.tau_b * (s->G[j] - log_col);
-        s->G_last[j] = s->G[j];
+        const double next = s->to.tau_b == 1 ? s->G[j] + s->to.log_b[j] - log_col
+                                             : (s->to.product ? 1 : s->to.tau_b) * s->to.log_b[j] +
+                                                   s->to.tau_b * (s->G[j] - log_col);
+        all->low = fmin(all->low, next - s->G[j]);
+        all->high = fmax(all->high, next - s->G[j]);
+        s->G[j] = s->G_last[j] = next;
         t->last.increment = fmax(t->last.increment, fabs(s->G[j] - s->base.G0[j]));
     }
     set_increments(t);
@@ -638,7 +640,7 @@ static void run_pass(frgi_transport *t)
         frgi_oversubscription_note(&t->work.oversubscription, t->work.threads,
                                    (frgi_seconds() - began) / fmax(share, 0.01));
     }
-    const frgi_columns_result all = of_all_blocks(t, n_blocks);
+    frgi_columns_result all = of_all_blocks(t, n_blocks);
     error += all.error;
     t->last.increment = all.increment;
     t->bytes += s->x.at ? (chunk == ops->marked ? t->skip.share : 1) * (double)s->rows *
@@ -652,7 +654,7 @@ static void run_pass(frgi_transport *t)
     s->x.fresh = false;
     t->last.out_of_range = rows_out_of_range(s);
     if (all.lost) {
-        rescue(t);
+        rescue(t, &all);
     }
     if (s->dummy.b > 0) {
         carry_mass(t);
@@ -663,8 +665,9 @@ static void run_pass(frgi_transport *t)
     error /= t->total;
     if (s->to.tau_a < 1 || s->to.tau_b < 1) {
         translate(t);
-        /* relaxed columns come near b no further than they have to */
-        const double step = all.lost ? 1 : fmax(all.high - all.low, 0) / 2 / FRGI_LOG2_E;
+        /* relaxed columns come near b no further than they have to: what is left of the equation
+         * for G, its constant with it, as the translation leaves F + G as they are */
+        const double step = fmax(fabs(all.high), fabs(all.low)) / FRGI_LOG2_E;
         error = s->to.tau_b < 1 && isfinite(error) ? step : error;
     }
     t->passes++;

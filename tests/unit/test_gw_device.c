@@ -181,6 +181,10 @@ static void far_penalties_on(frg_context *ctx, frgi_device *dev, int group)
         o.rho_target = 30;
         compare(ctx, where, p, true, o, 2e-8);
     }
+    for (int64_t e = 0; e < N * M; e++) /* a constant alone, which no other step tells */
+        p->cost[e] = (double)(p->narrow[e] = 1);
+    o.rho_source = o.rho_target = 0.1;
+    compare(ctx, where, p, true, o, 2e-8);
     release(p);
 }
 
