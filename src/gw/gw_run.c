@@ -603,8 +603,10 @@ static frg_status make_plan(frg_gw *s)
     if (status < 0) {
         return status;
     }
-    if (s->factors_there) { /* a device has the steps of a plan in factors alone */
-        frgi_host_step_open(s->ctx, FRGI_HOST_FACTORED);
+    /* a device has the steps of a plan in factors alone, and no level of the mode vertex */
+    const bool here = s->factors_there || (!steps && !s->level.device);
+    if (here) {
+        frgi_host_step_open(s->ctx, s->factors_there ? FRGI_HOST_FACTORED : FRGI_HOST_PRODUCT);
     }
     if (!steps) {
         status = without_steps(s, stays);
@@ -612,7 +614,7 @@ static frg_status make_plan(frg_gw *s)
         frgi_lowrank_give_plan(&s->level, &s->factors);
     }
     status = status < 0 ? status : end_plan(s, status, stays);
-    if (s->factors_there) {
+    if (here) {
         frgi_host_step_close(s->ctx);
     }
     return status;
