@@ -102,6 +102,7 @@ static int start_confined(const char *command, const int ends[2], pid_t *child)
     if (*child == 0) {
         const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
         signal(SIGPIPE, SIG_DFL);
+        signal(SIGXFSZ, SIG_DFL);
         const int ready = nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
                           dup2(ends[1], STDOUT_FILENO) >= 0 && lower_limit(RLIMIT_CORE, 0) == 0 &&
                           lower_limit(RLIMIT_FSIZE, 0) == 0 && lower_limit(RLIMIT_CPU, 600) == 0 &&
@@ -122,7 +123,7 @@ static int start_confined(const char *command, const int ends[2], pid_t *child)
     return error;
 }
 
-/** Starts duckdb with its output in the pipe, and with SIGPIPE, which fourge ignores, as at first;
+/** Starts duckdb with its output in the pipe, and with the signals that fourge ignores as at first;
  *  an errno, or 0. */
 static int start(const char *command, const int ends[2], pid_t *child)
 {
@@ -132,6 +133,7 @@ static int start(const char *command, const int ends[2], pid_t *child)
     sigset_t defaults;
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
+    sigaddset(&defaults, SIGXFSZ);
     int error = posix_spawn_file_actions_init(&actions);
     if (error) {
         return error;

@@ -44,6 +44,7 @@ static void catch_signals(void)
         }
     }
     signal(SIGPIPE, SIG_IGN); /* write_output sees EPIPE and ends quietly */
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond ulimit -f is an error that names it, EFBIG */
 }
 
 int cli_signalled(void)

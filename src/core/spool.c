@@ -341,13 +341,18 @@ static frg_status begin(frg_context *ctx)
     return FRG_OK;
 }
 
-/** No place for `more` bytes on the disk. */
+/** No place for `more` bytes on the disk, or more than a file, or the user's files, may have. */
 static frg_status no_place(frg_context *ctx, int error, size_t more, const char *what)
 {
     const char *const folder = ctx->spool->folder;
-    return error == ENOSPC || error == EFBIG || error == EDQUOT
-               ? refuse_bytes(ctx, folder, more, what)
-               : refuse_folder(ctx, folder, error);
+    if (error == EFBIG || error == EDQUOT) {
+        frgi_at(ctx, "%s", folder);
+        FAIL(ctx, E_SPOOL, "%s beyond the memory limit: %zu bytes on disk, in a file in '%s': %s",
+             what, more, folder,
+             error == EFBIG ? "its size is limited (ulimit -f)" : strerror(error));
+    }
+    return error == ENOSPC ? refuse_bytes(ctx, folder, more, what)
+                           : refuse_folder(ctx, folder, error);
 }
 
 static void count(frgi_spool *s, size_t more, size_t less)
