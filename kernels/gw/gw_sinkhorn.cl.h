@@ -230,10 +230,11 @@ FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, int area, LOCAL real *
     return left;
 }
 
-/** What exponents are taken from next: near 1 every power counts by its distance to 1. */
-FUNCTION real sinkhorn_reference(real top)
+/** What exponents are taken from next, the logarithm of the mean of their powers: near 1 every power
+ *  counts by its distance to 1. */
+FUNCTION real sinkhorn_reference(real mean)
 {
-    return top > R(-11) && top < R(8) ? R(0) : top;
+    return FABS(mean) < R(1) ? R(0) : mean;
 }
 
 /** The constant between F and G (translate of gw_transport.c): with exponents e_i = -rate F_i,
@@ -254,9 +255,9 @@ FUNCTION int sinkhorn_translate(const sinkhorn *s, sinkhorn_state *st, const sin
     const real of_b = told ? from_b + LOG1P(rest_b) : of->top_b;
     const real shift = -par[SKP_UNIT] * (LOG(sum_a / sum_b) + (of_a - of_b));
     st->of[SKS_SHIFT] = shift;
-    st->of[SKS_FROM_A] = sinkhorn_reference(of->top_a + par[SKP_RATE_A] * tau_a * shift);
+    st->of[SKS_FROM_A] = sinkhorn_reference(of_a + par[SKP_RATE_A] * tau_a * shift);
     st->of[SKS_FROM_B] =
-        sinkhorn_reference(of->top_b - par[SKP_RATE_B] * tau_a * par[SKP_TAU_B] * shift);
+        sinkhorn_reference(of_b - par[SKP_RATE_B] * tau_a * par[SKP_TAU_B] * shift);
     return told;
 }
 

@@ -138,9 +138,10 @@ frg_status frgi_stage_set(const frgi_stage_place *p, frgi_stage *g, const frgi_t
     const double k = FRGI_LOG2_E / of->epsilon;
     const bool relaxed = isfinite(how->rho_a) || isfinite(how->rho_b);
     const double by_a = 1 / how->rho_a, by_b = 1 / how->rho_b;
-    /* relaxed potentials are rounded anew in each pass, those of floats by a share of their size */
+    /* relaxed potentials are rounded anew in each pass, those of floats by a share of their size:
+     * F, G, and both beside their exponents, each by up to 2^-25 of it */
     const double size = k * fmax(fabs(of->low), fabs(of->low + 65535 * of->step));
-    const double far = relaxed && g->real == sizeof(float) ? 0.5 * 0x1p-24 * size : 0;
+    const double far = relaxed && g->real == sizeof(float) ? 0x1p-23 * size : 0;
     const double par[SKP_COUNT] = {
         [SKP_K] = k,
         [SKP_TOL] = of->tol,
