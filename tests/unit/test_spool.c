@@ -881,7 +881,7 @@ static void refused(const char *folder, const char *says)
     const bool unusable = strstr(says, "cannot be used") != NULL;
     const frg_status want = unusable ? FRG_CANNOT_CREATE : FRG_IO;
     const char *const code = unusable ? "FRG-IO-003" : "FRG-CORE-070";
-    const bool full = strstr(says, "room") != NULL;
+    const bool full = strstr(says, "ulimit") != NULL;
     CHECK_STATUS(frg_spool_usable(ctx), full ? FRG_OK : want);
     CHECK_SAYS(full || strstr(frg_message(ctx), says), "%s", frg_message(ctx));
     CHECK_STATUS(NEW(ctx, &x, SMALL, "a column"), want);
@@ -924,7 +924,7 @@ static void full_disk(void)
     low = before;
     low.rlim_cur = SMALL;
     setrlimit(RLIMIT_FSIZE, &low);
-    refused(".", "room");
+    refused(".", "ulimit -f");
     const double *const before_growth = x;
     CHECK_STATUS(GROW(one, &x, 2000, "a longer column"), FRG_IO);
     CHECK_SAYS(strstr(frg_message(one), "8000 bytes on disk"), "%s", frg_message(one));
