@@ -179,7 +179,8 @@ static frg_status get_properties(frg_device which, frgi_device_properties *out,
     TRY(frgi_plugin_find(which.kind, &ops, e));
     TRY(ops->machine.count(&setup, &count, e));
     if (which.index < 0 || which.index >= count) {
-        snprintf(e->text, sizeof e->text, "the driver has %d devices of this kind", count);
+        snprintf(e->text, sizeof e->text, "number %d, and the driver has %d of this kind, from 0",
+                 which.index, count);
         return FRG_NO_DEVICE;
     }
     return ops->machine.properties(&setup, which.index, out, e);

@@ -154,7 +154,7 @@ static void listed(void)
     CHECK(!info.f64);
     unsetenv("FOURGE_OPENCL_F64");
     CHECK_STATUS(frg_device_get((frg_device){FRG_OPENCL, 1}, &info), FRG_NO_DEVICE);
-    CHECK_TEXT(info.reason, "the driver has 1 devices of this kind");
+    CHECK_TEXT(info.reason, "number 1, and the driver has 1 of this kind, from 0");
 }
 
 /** Where a number of the device is not told, it is not taken for 0: nothing computes in float
