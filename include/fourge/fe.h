@@ -466,8 +466,8 @@ typedef enum {
  *  regressors and effects predicts them perfectly, so that no finite estimate maximises the
  *  likelihood (Correia, Guimaraes and Zylkin 2019). */
 typedef enum {
-    FRG_SEPARATION_AUTO,   /* effects, two together, and combinations by the iterated
-                              rectifier */
+    FRG_SEPARATION_AUTO,   /* effects, their slopes, two together, and combinations by the
+                              iterated rectifier */
     FRG_SEPARATION_LEVELS, /* levels of effects whose outcomes are all 0 (or, binary, all 1) */
     FRG_SEPARATION_NONE    /* none */
 } frg_fe_separation;

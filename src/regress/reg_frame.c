@@ -696,35 +696,41 @@ static frg_status encode_effects(framer *b)
     return FRG_OK;
 }
 
+frg_status frgi_frame_slope(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
+                            int k, double *z)
+{
+    const frgi_formula *const formula = in->formula;
+    double *scratch = NULL;
+    frgi_program p;
+    TRY(frgi_program_create(&p, ctx, &formula->syntax, formula->slopes[k].node, in->table));
+    const frg_status status = NEW(ctx, &scratch, ((int64_t)p.stack + 1) * FRGI_BLOCK, "slopes");
+    for (int64_t i = 0; i < f->n && status >= 0; i += FRGI_BLOCK) {
+        frgi_program_block(&p, f->rows, i, f->n - i < FRGI_BLOCK ? f->n - i : FRGI_BLOCK, z + i,
+                           scratch);
+    }
+    DROP(ctx, &scratch);
+    frgi_program_destroy(&p, ctx);
+    TRY(status);
+    for (int64_t i = 0; i < f->n; i++) {
+        if (!isfinite(z[i])) {
+            FAIL(ctx, E_NOT_FINITE, "slope '%s', row %lld: the value is infinite",
+                 frgi_names_text(&formula->names, formula->slopes[k].name),
+                 (long long)(f->rows ? f->rows[i] : i) + 1);
+        }
+    }
+    return FRG_OK;
+}
+
 static frg_status evaluate_slopes(framer *b)
 {
-    const frgi_formula *const formula = b->in->formula;
     frgi_frame *const f = b->f;
-    if (formula->n_slopes == 0) {
+    const int n_slopes = b->in->formula->n_slopes;
+    if (n_slopes == 0) {
         return FRG_OK;
     }
-    TRY(NEW(b->ctx, &f->slopes, formula->n_slopes * f->n, "slopes"));
-    for (int k = 0; k < formula->n_slopes; k++) {
-        frgi_program p;
-        double *scratch = NULL, *const z = f->slopes + k * f->n;
-        TRY(frgi_program_create(&p, b->ctx, &formula->syntax, formula->slopes[k].node,
-                                b->in->table));
-        const frg_status status =
-            NEW(b->ctx, &scratch, ((int64_t)p.stack + 1) * FRGI_BLOCK, "slopes");
-        for (int64_t i = 0; i < f->n && status >= 0; i += FRGI_BLOCK) {
-            frgi_program_block(&p, f->rows, i, f->n - i < FRGI_BLOCK ? f->n - i : FRGI_BLOCK, z + i,
-                               scratch);
-        }
-        DROP(b->ctx, &scratch);
-        frgi_program_destroy(&p, b->ctx);
-        TRY(status);
-        for (int64_t i = 0; i < f->n; i++) {
-            if (!isfinite(z[i])) {
-                FAIL(b->ctx, E_NOT_FINITE, "slope '%s', row %lld: the value is infinite",
-                     frgi_names_text(&formula->names, formula->slopes[k].name),
-                     (long long)(f->rows ? f->rows[i] : i) + 1);
-            }
-        }
+    TRY(NEW(b->ctx, &f->slopes, n_slopes * f->n, "slopes"));
+    for (int k = 0; k < n_slopes; k++) {
+        TRY(frgi_frame_slope(b->ctx, f, b->in, k, f->slopes + k * f->n));
     }
     return FRG_OK;
 }

@@ -92,13 +92,22 @@ FRG_MUST_USE frg_status frgi_number_sets(frg_context *ctx, const int32_t *parent
                                          const double *rows, int64_t levels, int32_t *group,
                                          int32_t *n_groups);
 
+/** z <- slope k of the formula in the frame's rows.  E_NOT_FINITE of an infinite value, E_MEMORY. */
+FRG_MUST_USE frg_status frgi_frame_slope(frg_context *ctx, const frgi_frame *f,
+                                         const frgi_frame_input *in, int k, double *z);
+/** gone[i] <- 1 where slope k of the formula tells y_i within a level of its effect
+ *  (reg_separation_slopes.c).  Errors of frgi_frame_slope. */
+FRG_MUST_USE frg_status frgi_separated_by_slope(frg_context *ctx, const frgi_frame *frame,
+                                                const frgi_frame_input *in, int k, const double *y,
+                                                unsigned char *gone);
 /** gone[i] <- 1 where a direction of the effects q and r alone tells that y_i is 0, or, of a binary
  *  outcome, 1 (reg_separation_pairs.c). */
 FRG_MUST_USE frg_status frgi_separated_by_pair(frg_context *ctx, const frgi_frame *frame, int q,
                                                int r, const double *y, bool binary,
                                                unsigned char *gone);
 /** gone[i] <- 1 where row i has a level of an effect whose outcomes are all 0, or, of a binary
- *  outcome, all the same, or, where there are none, two effects tell it; *count of them.
+ *  outcome, all the same, or, where there are none, a slope or two effects tell it; *count of
+ *  them.
  *  E_FAMILY for an outcome that the family has not, E_SEPARATED where no row's outcome differs so
  *  from all others'. */
 FRG_MUST_USE frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f,

@@ -3,9 +3,9 @@
  * A direction z = X g + D a with z_i = 0 where y_i > 0 and z_i >= 0 where y_i = 0, not all 0, lets
  * the likelihood grow for ever: it tends to that of the rows with z_i = 0, which alone say anything
  * of the rest (Correia, Guimaraes and Zylkin 2019, Verifying the existence of maximum likelihood
- * estimates for generalized linear models).  A level whose outcomes are all 0 is one such, and
- * two effects have others (reg_separation_pairs.c); what is left is found by their iterated
- * rectifier:
+ * estimates for generalized linear models).  A level whose outcomes are all 0 is one such;
+ * a slope within a level (reg_separation_slopes.c) and two effects (reg_separation_pairs.c) have
+ * others; what is left is found by their iterated rectifier:
  *
  *     u <- [y = 0];  repeat  v <- the fit of u on X and D, weights 1 where y = 0, K where y > 0;
  *                            z <- z + t (v - z), the first time v;
@@ -105,11 +105,15 @@ static frg_status mark_levels(frg_context *ctx, const frgi_frame *f, bool binary
     return FRG_OK;
 }
 
-/** Marks the rows that two effects predict perfectly, whichever two. */
-static frg_status mark_pairs(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
-                             const double *y, unsigned char *gone)
+/** Marks the rows that a slope predicts perfectly, or two effects, whichever. */
+static frg_status mark_slopes_and_pairs(frg_context *ctx, const frgi_frame *f,
+                                        const frgi_frame_input *in, const double *y,
+                                        unsigned char *gone)
 {
     const bool binary = in->family->edges == EDGES_BINARY;
+    for (int k = 0; k < in->formula->n_slopes; k++) {
+        TRY(frgi_separated_by_slope(ctx, f, in, k, y, gone));
+    }
     for (int q = 0; q < f->n_effects; q++) {
         for (int r = q + 1; r < f->n_effects; r++) {
             if (in->formula->effects[q].intercept && in->formula->effects[r].intercept) {
@@ -148,16 +152,17 @@ frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f, const fr
         }
     }
     *count = count_marked(gone, f->n);
-    const bool by_levels = *count > 0; /* those of pairs are looked for once these are gone */
+    const bool by_levels = *count > 0; /* others are looked for once these are gone */
     if (status >= 0 && looks && !by_levels && in->options->separation == FRG_SEPARATION_AUTO) {
-        status = mark_pairs(ctx, f, in, y, gone);
+        status = mark_slopes_and_pairs(ctx, f, in, y, gone);
         *count = count_marked(gone, f->n);
     }
     DROP(ctx, &y);
     if (status >= 0 && *count == f->n && f->n > 0) {
         FAIL(ctx, E_SEPARATED, "%s",
              by_levels ? "every row has a level of an effect whose outcomes are all the same"
-                       : "two effects predict every row perfectly");
+             : in->formula->n_slopes ? "two effects, or slopes, predict every row perfectly"
+                                     : "two effects predict every row perfectly");
     }
     return status;
 }

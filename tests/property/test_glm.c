@@ -540,7 +540,7 @@ static design pinned(frg_fe_family family)
     return d;
 }
 
-static void compare_separated(const design *d, const bool *want, int64_t count)
+static void compare_separated(const design *d, const char *formula, const bool *want, int64_t count)
 {
     frg_context *const ctx = test_context();
     frg_table *const t = table_of(ctx, d);
@@ -549,7 +549,7 @@ static void compare_separated(const design *d, const bool *want, int64_t count)
     frg_fe_defaults(&o, sizeof o);
     o.family = d->family;
     o.keep_singletons = 1;
-    CHECK_SAYS(frg_fe_fit(&f, ctx, "y ~ x1 | f1 + f2", t, &o) >= 0, "%s", frg_message(ctx));
+    CHECK_SAYS(frg_fe_fit(&f, ctx, formula, t, &o) >= 0, "%s", frg_message(ctx));
     const frg_fe_glm *const g = f ? frg_fe_get(f)->glm : NULL;
     if (g && CHECK_INT(g->n_separated, count))
         for (int64_t k = 0; k < count; k++)
@@ -588,7 +588,7 @@ static void pairs(void)
             want[i] = !(reach[p][f] && reach[f][p]);
             count += want[i];
         }
-        compare_separated(&d, want, count);
+        compare_separated(&d, "y ~ x1 | f1 + f2", want, count);
         found += count;
     }
     CHECK(found > 100);
@@ -608,8 +608,56 @@ static void chains(void)
                 if (ring || i + 1 < length)
                     append(&d, i, (i + 1) % length, 0, test_normal());
             }
-            compare_separated(&d, want, ring ? 0 : length - 1);
+            compare_separated(&d, "y ~ x1 | f1 + f2", want, ring ? 0 : length - 1);
         }
+}
+
+/** Marks the rows of a level that sign (x1 - c) separates, if it is a direction. */
+static void mark_beyond(const design *d, int64_t level, double sign, double c, bool *want)
+{
+    bool holds = true;
+    for (int64_t i = 0; i < d->n; i++) {
+        const double z = sign * (d->x[0][i] - c);
+        const bool binary = d->family != FRG_FAMILY_POISSON;
+        if (d->codes[0][i] == level)
+            holds &= d->y[i] == 0 ? z >= 0 : binary ? z <= 0 : z == 0;
+    }
+    for (int64_t i = 0; i < d->n; i++)
+        want[i] |= holds && d->codes[0][i] == level && d->x[0][i] != c;
+}
+
+/** Rows that a slope separates within a level, exactly those: against all c between whole values of
+ *  x1.  Level 0 has outcomes of both kinds at three points of x1 and x2, which leave x2 no direction. */
+static void slopes(void)
+{
+    enum { LEVELS = 15, FAR = 4 };
+    static const frg_fe_family families[] = {FRG_FAMILY_POISSON, FRG_FAMILY_LOGIT,
+                                             FRG_FAMILY_PROBIT};
+    int64_t found = 0;
+    for (int trial = 0; trial < 60; trial++) {
+        design d = {.family = families[trial % 3]};
+        const bool free_constant = trial % 2;
+        bool want[ROWS] = {false};
+        for (int i = 0; i < 6; i++) {
+            append(&d, 0, 0, d.family == FRG_FAMILY_POISSON ? 1 : i % 2, i / 2 == 1);
+            d.x[1][i] = i / 2 == 2;
+        }
+        for (int64_t i = 40 + test_below(30); i > 0; i--) {
+            append(&d, 1 + test_below(LEVELS - 1), 0, test_uniform() < 0.6 ? 0 : 1,
+                   (double)test_below(2 * FAR - 1) - FAR + 1);
+            d.x[1][d.n - 1] = test_normal();
+        }
+        for (int64_t level = 1; level < LEVELS; level++)
+            for (int c = free_constant ? -2 * FAR : 0; c <= (free_constant ? 2 * FAR : 0); c++)
+                for (double sign = -1; sign < 2; sign += 2)
+                    mark_beyond(&d, level, sign, 0.5 * c, want);
+        int64_t count = 0;
+        for (int64_t i = 0; i < d.n; i++)
+            count += want[i];
+        compare_separated(&d, free_constant ? "y ~ x2 | f1[x1]" : "y ~ x2 | f1[[x1]]", want, count);
+        found += count;
+    }
+    CHECK(found > 100);
 }
 
 /** A binary outcome that a regressor decides: all rows are separated, and that is refused. */
@@ -1022,6 +1070,7 @@ static const test_case cases[] = {{"designs", designs},
                                   {"separation", separation},
                                   {"separation by two effects", pairs},
                                   {"separation along chains", chains},
+                                  {"separation by slopes", slopes},
                                   {"perfect", perfect},
                                   {"decided", decided},
                                   {"edge", edge},
