@@ -282,6 +282,35 @@ class Feols(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "FRG-FE-166"):
             self.assertEqual(fe.fenegbin("educ ~ union | year", data).result["theta"], np.inf)
 
+    def test_levels_beyond_doubles(self):
+        """Whole numbers above 2^53 are levels of their own in predictions, references and the order of levels, as below."""
+        rng = np.random.default_rng(3)
+        small = {"y": rng.normal(size=60), "x": rng.normal(size=60), "f": rng.integers(0, 6, 60)}
+        large = {**small, "f": small["f"] + 2**60}
+        for formula in ("y ~ x | f", "y ~ x + i(f)", "y ~ x | f^f"):
+            np.testing.assert_array_equal(fe.feols(formula, large).predict(large), fe.feols(formula, small).predict(small))
+        self.assertEqual(fe.feols("y ~ i(f)", large).terms[1:], [f"f::{2**60 + level}" for level in range(1, 6)])
+        kept = fe.feols(f"y ~ i(f, ref={2**60 + 3})", large)
+        np.testing.assert_array_equal(kept.coef(), fe.feols("y ~ i(f, ref=3)", small).coef())
+        fit = fe.feols("y ~ x | f", large)
+        with self.assertWarnsRegex(UserWarning, "1 rows have a level"):
+            self.assertTrue(np.isnan(fit.predict({"x": np.ones(2), "f": np.array([2**60, 2**60 + 6])})[1]))
+        with self.assertRaisesRegex(errors.BadData, "subset: column 'f', row [0-9]+: .* is above 2.53"):
+            fe.feols("y ~ x", large, subset=f"f == {2**60 + 3}")
+
+    def test_predictions_without_values(self):
+        """A column of words that has no value, and is read as numbers then, makes no prediction, and no error."""
+        data = {"y": np.arange(8.0) ** 2, "x": np.arange(8.0), "g": np.array(list("aabbccab"))}
+        for formula in ("y ~ x + g", "y ~ x + i(g)", "y ~ x | g"):
+            fit = fe.feols(formula, data)
+            for rows in (0, 3):
+                none = {"x": np.ones(rows), "g": np.full(rows, None)}
+                self.assertTrue(np.isnan(fit.predict(none)).all())
+                self.assertEqual(fit.predict(none).shape, (rows,))
+                self.assertEqual(fit.regressors(none).shape, (rows, len(fit.terms)))
+            with self.assertRaisesRegex(errors.BadData, "'g'"):
+                fit.predict({"x": np.ones(2), "g": np.array([np.nan, 1.0])})
+
     def test_columns_of_predictions(self):
         """New data have the offset's and the panel's columns; outcome and instruments may be absent."""
         data = read_csv("grunfeld.csv")

@@ -8,6 +8,8 @@
 #include "formula/keys.h"
 #include "formula/program.h"
 
+static const double EXACT = 9007199254740992; /* 2^53: doubles are whole numbers apart */
+
 /** 15 significant digits, as R prints levels; the point whatever the locale. */
 frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row, const char *before,
                            frgi_text *out)
@@ -35,7 +37,7 @@ static bool goes_before(const frgi_levels *l, int32_t a, int32_t b)
     if (l->by_text) {
         return strcmp(frgi_names_text(&l->text, a), frgi_names_text(&l->text, b)) < 0;
     }
-    return l->values[a] < l->values[b];
+    return l->whole ? l->whole[a] < l->whole[b] : l->values[a] < l->values[b];
 }
 
 /** Merge sort, bottom up. */
@@ -70,6 +72,9 @@ static frg_status fill(frgi_levels *l, frg_context *ctx, const frg_column *c, co
     frg_status status;
     TRY(NEW(ctx, &l->sorted, l->n, "levels"));
     TRY(NEW(ctx, &l->values, l->n, "levels"));
+    if (c->kind == FRG_INTEGER) {
+        TRY(NEW(ctx, &l->whole, l->n, "levels"));
+    }
     TRY(NEW(ctx, &first, l->n, "levels"));
     frgi_keys_first(n, codes, l->n, first);
     for (int32_t code = 0; code < l->n; code++) {
@@ -84,6 +89,9 @@ static frg_status fill(frgi_levels *l, frg_context *ctx, const frg_column *c, co
         }
         l->sorted[code] = code;
         frgi_column_block(c, NULL, row, 1, &l->values[code]);
+        if (l->whole) {
+            l->whole[code] = c->integers[row];
+        }
     }
     status = sort_levels(ctx, l);
 done:
@@ -109,11 +117,30 @@ void frgi_levels_destroy(frgi_levels *l, frg_context *ctx)
 {
     DROP(ctx, &l->sorted);
     DROP(ctx, &l->values);
+    DROP(ctx, &l->whole);
     frgi_names_free(&l->text, ctx);
+}
+
+/** The code of a whole number, -1 where there is none. */
+static int32_t find_whole(const frgi_levels *l, int64_t value)
+{
+    int32_t low = 0, high = l->n;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (l->whole[l->sorted[middle]] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < l->n && l->whole[l->sorted[low]] == value ? l->sorted[low] : -1;
 }
 
 int32_t frgi_levels_find(const frgi_levels *l, double value)
 {
+    if (l->whole) {
+        return fabs(value) <= EXACT && trunc(value) == value ? find_whole(l, (int64_t)value) : -1;
+    }
     int32_t low = 0, high = l->n;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
@@ -141,21 +168,33 @@ static frg_status match_labels(const frgi_levels *l, frg_context *ctx, const frg
     return FRG_OK;
 }
 
+bool frgi_column_has_values(const frg_column *c)
+{
+    double value = NAN;
+    for (int64_t i = 0; i < c->n && isnan(value); i++) {
+        frgi_column_block(c, NULL, i, 1, &value);
+    }
+    return !isnan(value);
+}
+
 frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx, const frg_column *c,
                              int32_t *out)
 {
-    if ((l->kind == FRG_CATEGORY) != (c->kind == FRG_CATEGORY)) {
+    const bool matches = (l->kind == FRG_CATEGORY) == (c->kind == FRG_CATEGORY);
+    if (!matches && frgi_column_has_values(c)) {
         FAIL(ctx, E_TYPE, "column '%s' holds %s here and held %s in the estimation", c->name,
              c->kind == FRG_CATEGORY ? "text" : "numbers",
              l->kind == FRG_CATEGORY ? "text" : "numbers");
     }
-    if (c->kind == FRG_CATEGORY) {
+    if (matches && c->kind == FRG_CATEGORY) {
         return match_labels(l, ctx, c, out);
     }
     for (int64_t i = 0; i < c->n; i++) {
         double value;
         frgi_column_block(c, NULL, i, 1, &value);
-        out[i] = isnan(value) ? FRGI_LEVEL_MISSING : frgi_levels_find(l, value);
+        out[i] = isnan(value)                         ? FRGI_LEVEL_MISSING
+                 : l->whole && c->kind == FRG_INTEGER ? find_whole(l, c->integers[i])
+                                                      : frgi_levels_find(l, value);
     }
     return FRG_OK;
 }

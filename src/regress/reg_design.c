@@ -18,6 +18,7 @@
 #include "regress/reg_design.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "formula/keys.h"
@@ -226,6 +227,19 @@ static frg_status no_level(const designer *b, const frgi_levels *l, const frg_co
          frgi_names_text(&l->text, l->sorted[0]), frgi_names_text(&l->text, l->sorted[l->n - 1]));
 }
 
+/** The code of a constant: that of its digits, which may be more than a double has, else that of its
+ *  value. */
+static int32_t find_number(const frgi_levels *l, const frgi_syntax *s, const frgi_node *x,
+                           bool negative)
+{
+    char digits[24]; /* of an int64 with its sign */
+    const int length =
+        snprintf(digits, sizeof digits, "%s%.*s", negative ? "-" : "", x->length, s->text + x->at);
+    const int32_t code =
+        length < (int)sizeof digits ? frgi_names_find(&l->text, digits, (size_t)length) : -1;
+    return code >= 0 ? code : frgi_levels_find(l, negative ? -x->value : x->value);
+}
+
 /** Sets mask[code] for the levels that a constant or c(...) names; TRUE is the first level. */
 static frg_status flag_levels(const designer *b, const frgi_levels *l, const frg_column *c,
                               int32_t value, unsigned char *mask)
@@ -249,7 +263,7 @@ static frg_status flag_levels(const designer *b, const frgi_levels *l, const frg
             }
         } else {
             const bool negative = i < value && s->nodes[i + 1].kind == NODE_NEGATIVE;
-            code = frgi_levels_find(l, negative ? -x->value : x->value);
+            code = find_number(l, s, x, negative);
         }
         if (code < 0) {
             return no_level(b, l, c, i);

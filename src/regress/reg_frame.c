@@ -164,6 +164,24 @@ static frg_status exclude_missing_slopes(framer *b)
     return FRG_OK;
 }
 
+/** Refuses a column of whole numbers, NULL: none, some of which a double does not hold: others would
+ *  compare as equal to them. */
+static frg_status check_exact(frg_context *ctx, const frg_column *c)
+{
+    for (int64_t i = 0; c && c->kind == FRG_INTEGER && i < c->n; i++) {
+        const int64_t v = c->integers[i];
+        const double rounded = (double)v;
+        if (fabs(rounded) > MOST && (rounded >= 0x1p63 || (int64_t)rounded != v)) {
+            frgi_at(ctx, "%s:%lld", c->name, (long long)i + 1);
+            FAIL(ctx, E_TYPE,
+                 "subset: column '%s', row %lld: %lld is above 2^53, where expressions round whole "
+                 "numbers and others compare as equal; give the column as text",
+                 c->name, (long long)i + 1, (long long)v);
+        }
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_subset_program(frgi_program *p, frgi_syntax *s, frg_context *ctx, const char *text,
                                const frg_table *table)
 {
@@ -174,6 +192,9 @@ frg_status frgi_subset_program(frgi_program *p, frgi_syntax *s, frg_context *ctx
         TRY(frgi_refuse_mistyped(ctx, s, s->section[0], p->column));
         frgi_syntax_at(s, ctx, s->section[0]);
         FAIL(ctx, E_TYPE, "subset: column '%s' holds text", p->column->name);
+    }
+    for (int32_t k = 0; k < p->n_steps; k++) {
+        TRY(check_exact(ctx, p->steps[k].kind == NODE_NAME ? p->steps[k].column : NULL));
     }
     return FRG_OK;
 }

@@ -165,16 +165,24 @@ static frgi_formula structural(const frg_fe *f)
     return formula;
 }
 
-/** A factor must stay a factor and a number a number. */
-static frg_status check_kinds(const predictor *p, const frgi_variable *variables)
+/** A factor must stay a factor and a number a number; *none: a column of another kind has no value,
+ *  and no row a prediction. */
+static frg_status check_kinds(const predictor *p, const frgi_variable *variables, bool *none)
 {
     const frg_fe *const f = p->f;
+    *none = p->n == 0;
     for (int32_t id = 0; id < f->data.formula.names.count; id++) {
         if (variables[id].kind == VARIABLE_NONE) {
             continue;
         }
         if (variables[id].kind != f->data.variables[id].kind ||
             variables[id].n_factors != f->data.variables[id].n_factors) {
+            const frg_column *const c =
+                variables[id].n_factors ? variables[id].factor[0] : variables[id].number.column;
+            if (c && !frgi_column_has_values(c)) {
+                *none = true;
+                continue;
+            }
             FAIL(f->ctx, E_TYPE,
                  "prediction: '%s' was %s when the model was fitted and is %s in these data",
                  frgi_names_text(&f->data.formula.names, id),
@@ -216,9 +224,16 @@ static frg_status add_terms(const predictor *p)
     frgi_variable *variables = NULL;
     frgi_factor_codes *codes = NULL;
     double *scratch = NULL, x[FRGI_BLOCK];
+    bool none;
     frg_status status;
     TRY_TO(done, frgi_variables_create(&variables, f->ctx, &formula, p->table));
-    TRY_TO(done, check_kinds(p, variables));
+    TRY_TO(done, check_kinds(p, variables, &none));
+    for (int64_t i = 0; i < p->n && none; i++) {
+        p->why[i] = MISSING;
+    }
+    if (none) {
+        goto done;
+    }
     TRY_TO(done, frgi_design_match(&f->data.design, &codes, f->ctx, variables, p->n));
     flag_unseen(p, variables, codes);
     const int64_t cells = frgi_design_scratch(&f->data.design, variables);
