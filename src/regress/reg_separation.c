@@ -397,7 +397,7 @@ frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count)
     release(&r);
     if (status >= 0 && *count == r.n) {
         FAIL(f->ctx, E_SEPARATED, "the regressors and effects predict '%s' in all of the %lld rows",
-             frgi_fe_column_name(f, 0), (long long)r.n);
+             frgi_fe_column_name(f, 0), (long long)(r.n + f->data.frame.n_separated));
     }
     return status;
 }

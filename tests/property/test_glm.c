@@ -671,6 +671,9 @@ static void perfect(void)
     double none;
     CHECK_INT(separated(ctx, &d, "y ~ x1 + x2", FRG_SEPARATION_AUTO, &none), -1);
     CHECK_TEXT(frg_error_code(ctx), "FRG-FE-022");
+    char rows[40]; /* all of them, also where some were found in a search before */
+    snprintf(rows, sizeof rows, "all of the %lld rows", (long long)d.n);
+    CHECK_SAYS(strstr(frg_message(ctx), rows), "%s", frg_message(ctx));
     frg_context_destroy(ctx);
 }
 
