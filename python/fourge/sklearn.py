@@ -112,7 +112,8 @@ class _Translation:
     def __init__(self, kernel, columns, bounded):
         self.columns, self.bounded, self.place = columns, bounded, 0
         terms = self.terms(kernel)
-        noise = next((i for i, t in enumerate(terms) if len(terms) > 1 and t.text.startswith("white(")), None)
+        alone = [t.text.startswith("white(") and "*" not in t.text for t in terms]
+        noise = alone.index(True) if len(terms) > 1 and any(alone) else None
         if noise is not None:  # in the outermost sum it is noise, whose parameter comes last
             t = terms.pop(noise)
             terms.append(_Term(t.text.replace("white(v=", "noise(", 1), t.parameters))

@@ -39,6 +39,7 @@ KERNELS = [
     RationalQuadratic(0.8, 1.4) * (ConstantKernel(0.5) + DotProduct(0.9)) + WhiteKernel(0.3),
     DotProduct(1.2) ** 2 + RBF(0.5) + WhiteKernel(0.3),
     DotProduct(1.2, "fixed") + WhiteKernel(0.3) * ConstantKernel(0.6),
+    RBF(0.5) + WhiteKernel(0.3) * DotProduct(0.6),
     (RBF(0.5) + WhiteKernel(0.1)) * (Matern(1.0) + WhiteKernel(0.2)),
     ConstantKernel(2.0) * ConstantKernel(0.3) * RBF(1.0) + WhiteKernel(0.1) + WhiteKernel(0.2),
 ]
