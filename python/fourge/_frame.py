@@ -61,11 +61,15 @@ def column(name, values):
     if kind == "f":
         return np.ascontiguousarray(a, dtype=np.float64), None
     if kind in "iu" and not (a.dtype == np.uint64 and a.size and int(a.max()) > np.iinfo(np.int64).max):
-        return np.ascontiguousarray(a, dtype=np.int64), None
-    if kind in "mM" and not np.isnat(a).any():
+        whole = np.ascontiguousarray(a, dtype=np.int64)
+        if whole.size and whole.min() == np.iinfo(np.int64).min:
+            raise errors.BadData(f"column '{name}', row {int(whole.argmin()) + 1}: {whole.min()} stands for a missing value here; make it "
+                                 "None or NaN, or the column one of float64", "FRG-IO-005")
+        return whole, None
+    if kind in "mM":  # counts of their unit, as of Arrow; NaT is -2^63, a missing one
         return np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("=")).view(np.int64), None
-    if kind in "OUSumM":
-        return _categories(a, np.isnat(a) if kind in "mM" else np.array([is_missing(v) for v in a], dtype=bool), order)
+    if kind in "OUSu":
+        return _categories(a, np.array([is_missing(v) for v in a], dtype=bool), order)
     raise TypeError(f"column '{name}': the type {a.dtype} is not taken")
 
 

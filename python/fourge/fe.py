@@ -270,7 +270,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         reads (csv, tsv, txt, npy and Stata's dta, plain, .gz or .zst, and npz); or names -> 1-D arrays.  Lazy frames of polars, data sets of pyarrow and
         relations of DuckDB are computed in batches; what gives its batches once (a RecordBatchReader) serves one fit.
         Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
-        words are sorted.
+        words are sorted. Dates and times are whole numbers, counts of their unit since 1970; as words they are categories.
     vcov : str, dict or list of them
         ``"iid"``, ``"hetero"``/``"HC1"``, ``"HC2"``, ``"HC3"`` (``"hc3,leverage=approx"`` where the exact ones take too long),
         ``"cluster=a+b"``, ``"~a+b"`` or ``{"CRV1": "a+b"}``; ``{"CR2": "a"}``, ``{"CR3": "a"}``, ``{"CRV3": "a"}`` (pyfixest's),

@@ -59,6 +59,11 @@ class Taken(unittest.TestCase):
         }.items():
             with self.subTest(name):
                 np.testing.assert_allclose(coef(**columns), want, rtol=1e-12)
+        self.assertEqual(fe.feols("y ~ f", {"y": Y, "f": dates}).terms, ["(Intercept)", "f"])  # a number, as without NaT
+        whole = F.astype(np.int64)
+        whole[3] = np.iinfo(np.int64).min
+        with self.assertRaisesRegex(errors.BadData, "column 'f', row 4: -9223372036854775808 stands for a missing value"):
+            coef(f=whole)
 
     def test_arrays(self):
         want = gp.GP(P, P[:, 0], KERNEL).log_likelihood()
