@@ -1176,7 +1176,7 @@ class Fit:
         right = self.result["formula"].split("~", 1)[1]
         try:
             return _frame.table(context, newdata, columns(right))
-        except KeyError:
+        except (KeyError, errors.BadData):  # of a mapping; of the library, a column that is not there among others
             if "first_stage" not in self.result:
                 raise
             right, endogenous = right.rsplit("~", 1)[0].rsplit("|", 1)

@@ -323,6 +323,11 @@ class Feols(unittest.TestCase):
         np.testing.assert_allclose(lagged.predict(without("invest")), lagged.fitted(), rtol=1e-9)
         iv = fe.feols("invest ~ 1 | firm | value ~ capital", data)
         np.testing.assert_allclose(iv.predict(without("invest", "capital")), iv.fitted(), rtol=1e-9)
+        with tempfile.TemporaryDirectory() as folder:  # a file, which the library reads
+            path = os.path.join(folder, "new.csv")
+            with open(path, "w") as file:
+                csv.writer(file).writerows([["firm", "value"], *zip(data["firm"], data["value"])])
+            np.testing.assert_allclose(iv.predict(path), iv.fitted(), rtol=1e-9)
         with self.assertRaisesRegex(KeyError, "value"):
             iv.predict(without("invest", "value"))
 
