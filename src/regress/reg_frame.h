@@ -92,7 +92,8 @@ FRG_MUST_USE frg_status frgi_number_sets(frg_context *ctx, const int32_t *parent
                                          const double *rows, int64_t levels, int32_t *group,
                                          int32_t *n_groups);
 
-/** z <- slope k of the formula in the frame's rows.  E_NOT_FINITE of an infinite value, E_MEMORY. */
+/** z <- slope k of the formula in the frame's rows.  E_NOT_FINITE of an infinite value,
+ *  E_MEMORY. */
 FRG_MUST_USE frg_status frgi_frame_slope(frg_context *ctx, const frgi_frame *f,
                                          const frgi_frame_input *in, int k, double *z);
 /** gone[i] <- 1 where slope k of the formula tells y_i within a level of its effect
