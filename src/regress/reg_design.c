@@ -227,8 +227,8 @@ static frg_status no_level(const designer *b, const frgi_levels *l, const frg_co
          frgi_names_text(&l->text, l->sorted[0]), frgi_names_text(&l->text, l->sorted[l->n - 1]));
 }
 
-/** The code of a constant: that of its digits, which may be more than a double has, else that of its
- *  value. */
+/** The code of a constant: that of its digits, which may be more than a double has, else that of
+ *  its value. */
 static int32_t find_number(const frgi_levels *l, const frgi_syntax *s, const frgi_node *x,
                            bool negative)
 {

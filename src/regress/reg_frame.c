@@ -164,8 +164,8 @@ static frg_status exclude_missing_slopes(framer *b)
     return FRG_OK;
 }
 
-/** Refuses a column of whole numbers, NULL: none, some of which a double does not hold: others would
- *  compare as equal to them. */
+/** Refuses a column of whole numbers, NULL: none, some of which a double does not hold: others
+ *  would compare as equal to them. */
 static frg_status check_exact(frg_context *ctx, const frg_column *c)
 {
     for (int64_t i = 0; c && c->kind == FRG_INTEGER && i < c->n; i++) {
