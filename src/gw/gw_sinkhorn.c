@@ -589,12 +589,22 @@ static void add_cost(void *user, int64_t i, const double *row, int64_t chunk)
     c->by_row[i] = sum;
 }
 
+/** Potentials beyond what the exponents' base can take, floats, leave no plan. */
+static frg_status check_plan(const frg_sinkhorn *s, frgi_marginal_error e)
+{
+    if (!isfinite(e.mass + e.source_l1 + e.target_l1)) {
+        FAIL(s->ctx, E_NUMERIC, "the plan at epsilon %g has mass %g", s->o.epsilon, e.mass);
+    }
+    return FRG_OK;
+}
+
 static frg_status finish(frg_sinkhorn *s)
 {
     frgi_marginal_error before, after;
     double *by_row;
     if (frgi_sinkhorn_device_finishes(s)) {
         TRY(frgi_sinkhorn_device_finish(s, &before, &after));
+        TRY(check_plan(s, after));
         frgi_plan_set(&s->plan, &s->t, before, after);
         s->plan.there = s;
         s->plan.away = frgi_sinkhorn_is_away(s);
@@ -602,8 +612,9 @@ static frg_status finish(frg_sinkhorn *s)
     }
     TRY(NEW(s->ctx, &by_row, s->cost.shape[0], "costs"));
     const double error = s->t.last.error; /* may be forgotten with the exponents of its pass */
-    const frg_status status = frgi_transport_finish(&s->t, s->o.round != 0, &before, &after);
+    frg_status status = frgi_transport_finish(&s->t, s->o.round != 0, &before, &after);
     s->t.last.error = error;
+    status = status < 0 ? status : check_plan(s, after);
     if (status >= 0) {
         frgi_plan_set(&s->plan, &s->t, before, after);
         cost_sum c = {&s->cost, by_row};
