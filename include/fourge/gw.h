@@ -207,9 +207,11 @@ typedef struct {
     /** Infinite (default): the marginal holds; else its KL penalty, cost units. */
     double rho_source, rho_target;
     frg_gw_reference reference; /* counting */
-    double mass;                /* 0: all; else the mass carried, at most the smaller sum */
-    int round;                  /* 1: exact marginals at the end (not where they are relaxed) */
-    int auto_store;             /* 0; 1: where memory has no room for cost_store (auto: f32), the
+    /** 0: all; else the mass carried, at most the smaller sum.  What is not goes to and from a
+     *  dummy point a side at a cost of 0, whose entries the entropy counts too. */
+    double mass;
+    int round;      /* 1: exact marginals at the end (not where they are relaxed) */
+    int auto_store; /* 0; 1: where memory has no room for cost_store (auto: f32), the
                                    next smaller form of f64, f32, u16 or u16r, fly that it has room
                                    for (W_STORE); not of kernels */
 } frg_sinkhorn_opts;

@@ -404,17 +404,21 @@ static void end_plain(frgi_transport *t)
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
                         bool product, double rate)
 {
-    double top = -(double)INFINITY, total = 0, sum = 0;
+    double top = -(double)INFINITY, reach = 0, total = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) {
         const double exponent = -rate * (x[i] - (product ? log_w[i] : 0));
-        top = w[i] > 0 ? fmax(top, exponent) : top;
+        top = w[i] > 0 ? fmax(top, log_w[i] / FRGI_LOG2_E + exponent) : top;
+        reach = w[i] > 0 ? fmax(reach, fabs(exponent)) : reach;
         total += w[i];
     }
-    top = fabs(top) < 1 ? 0 : top; /* near 1 every power counts by its distance to 1 */
+    const bool near = reach < 1; /* every power counts by its distance to 1 */
     for (int64_t i = 0; i < n; i++) {
-        sum += w[i] > 0 ? w[i] * expm1(-rate * (x[i] - (product ? log_w[i] : 0)) - top) : 0;
+        const double exponent = -rate * (x[i] - (product ? log_w[i] : 0));
+        if (w[i] > 0) {
+            sum += near ? w[i] * expm1(exponent) : exp(log_w[i] / FRGI_LOG2_E + exponent - top);
+        }
     }
-    return top + log(total) + log1p(sum / total);
+    return near ? log(total) + log1p(sum / total) : top + log(sum);
 }
 
 /** Moves the constant between F and G to where the dual is largest; the plan stays. */

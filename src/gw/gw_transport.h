@@ -86,7 +86,7 @@ typedef struct {
 typedef struct {
     double increment; /* largest |G - G0| */
     double error;     /* L1 relative to total, or where the target is relaxed the largest step of
-                           * G in natural logarithms, its mean apart */
+                           * G in natural logarithms */
     bool at_floor;    /* the error is what rounding leaves */
     double shift;     /* relaxed: what it moved from G to F */
     double raised;    /* partial: what it put on G behind its step */

@@ -311,6 +311,34 @@ static void barely_relaxed(void)
     frg_context_destroy(ctx);
 }
 
+/* Potentials of 1e10 epsilon in whole floats leave exponents that no plan comes of: an error, not a
+ * plan of NaN.  A weight of 1e-300 is no such thing where its marginal is relaxed. */
+static void out_of_reach(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(6, 5, 0.1);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p.epsilon;
+    o.rho_source = o.rho_target = p.epsilon;
+    p.a[0] = 1e-300;
+    frg_sinkhorn *s = solve(ctx, &p, &o, NULL);
+    CHECK(frg_sinkhorn_get(s).converged && frg_plan_get(frg_sinkhorn_plan(s)).mass > 0.1);
+    frg_sinkhorn_destroy(s);
+    for (int64_t e = 0; e < p.n * p.m; e++)
+        p.cost[e] += 1e9;
+    o.rho_source = o.rho_target = (double)INFINITY;
+    o.epsilon = 1e-3;
+    o.cost_store = FRG_GW_STORE_F64;
+    CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, frg_matrix(p.cost, FRG_F64, p.n, p.m, p.m), NULL,
+                                      NULL, &o));
+    CHECK_STATUS(frg_sinkhorn_run(s, NULL), FRG_BROKE_DOWN);
+    CHECK(strstr(frg_message(ctx), "has mass"));
+    frg_sinkhorn_destroy(s);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
 /** Partial transport as transport: a virtual column takes sum(a) - mass of the rows, a virtual row
  *  sum(b) - mass of the columns, free of cost, and nothing goes between these two. */
 static problem with_virtual(const problem *p, double mass)
@@ -1228,6 +1256,7 @@ static const test_case cases[] = {{"columns by the tree", columns_by_the_tree},
                                   {"relaxed", relaxed},
                                   {"one relaxed mass", one_relaxed_mass},
                                   {"barely_relaxed", barely_relaxed},
+                                  {"out of reach", out_of_reach},
                                   {"partial", partial},
                                   {"wide", wide},
                                   {"threads", threads},
