@@ -46,7 +46,9 @@ void frgi_soap_count_factors(const frg_soap *soap, frg_soap_report *report)
         for (int k = 0; k < p->n_factors && frgi_soap_in_pass(soap, p); k++) {
             count_factor(&p->factors[k], report);
             if (p->factors[k].result.done == SOAP_FAILED) {
-                frgi_warn(soap->ctx, W_BASIS, "factor %d of '%s'", k, p->name);
+                frgi_warn(soap->ctx, W_BASIS,
+                          "the eigendecomposition of factor %d of '%s' failed, its basis stayed", k,
+                          p->name);
             }
         }
     }
