@@ -129,10 +129,20 @@ def _frequency(value) -> tuple[int, Callable[[int], int] | None]:
     """The number, or the function that a callable or a table of (from step, frequency) stands for."""
     if callable(value):
         return 1, lambda t: int(value(t))
-    if isinstance(value, (list, tuple)):
-        rows = sorted((int(t), int(f)) for t, f in value)
-        return 1, lambda t: next((f for at, f in reversed(rows) if at <= t), rows[0][1])
-    return int(value), None
+    try:
+        if isinstance(value, (list, tuple)):
+            rows = sorted((_whole(t), _whole(f)) for t, f in value)
+            return 1, lambda t, first=rows[0][1]: next((f for at, f in reversed(rows) if at <= t), first)
+        return _whole(value), None
+    except (TypeError, ValueError, IndexError):
+        raise errors.BadArgument(f"precondition_frequency is {value!r}: expected a whole number of steps, rows (from step, frequency), "
+                                 "or a function of the step") from None
+
+
+def _whole(x) -> int:
+    if int(x) != x:
+        raise ValueError(x)
+    return int(x)
 
 
 class Engine:
@@ -173,6 +183,18 @@ class Engine:
             self.handle.add_group(self.profile, options, function)
         self._last.append(last)
         return len(self._last) - 1
+
+    def attach(self, group: Mapping[str, Any], params: Iterable[Any], names: Iterable[str]) -> None:
+        """A group with its parameters.  Where one is refused the handle keeps the group and those before it."""
+        number = self.add_group(group)
+        for w, name in zip(params, names):
+            self.handle.add_param(number, w, name)
+
+    def moved_to(self, other: Engine, names: Sequence[str]) -> Engine:
+        """`other`, which has the parameters `names`, the first ones of this, with their states."""
+        for i, name in enumerate(names):
+            other.handle.load_param(i, self.handle.save_param(i), name)
+        return other
 
     def _take(self, groups: Sequence[Mapping[str, Any]]) -> None:
         for i, group in enumerate(groups):
@@ -287,9 +309,12 @@ def _parts_of(state: Mapping[str, Any], group: Mapping[str, Any], name: str) -> 
     parts = {k: v for k, v in state.items() if k.startswith(("GG.", "Q.")) or k in _FACTOR_KEYS}
     for kind in ("GG", "Q"):
         parts |= {f"{kind}.{axis}": part for axis, part in enumerate(state.get(kind) or [])}
-    parts = {k: np.ascontiguousarray(v, np.float32) for k, v in parts.items() if v is not None and np.size(v)}
-    moments = {moment: state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"]}
-    return {**parts, **{k: np.ascontiguousarray(v, np.float32) for k, v in moments.items()}, "step": np.array([int(state["step"])], np.int64)}
+    parts = {k: v for k, v in parts.items() if v is not None and np.size(v)} | {moment: state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"]}
+    out = {k: np.asarray(v, np.float32, order="C") for k, v in parts.items()}  # a number stays one, without an axis
+    for k, v in out.items():
+        if not np.isfinite(v).all():
+            raise errors.Mismatch(f"the saved state of {name} has an entry in {k} that is infinite in float32 or not a number")
+    return {**out, "step": np.array([int(state["step"])], np.int64)}
 
 
 def _groups_of(params: Any) -> list[dict[str, Any]]:
@@ -389,9 +414,16 @@ class SOAP(SoapSummary):
                 what = f"{a.dtype} array of shape {a.shape}" if isinstance(a, np.ndarray) else type(a).__name__
                 raise errors.BadArgument(f"{name}: expected a writable array of floats with at most 4 axes, got {what}")
         group = {"params": arrays, **self.defaults, **named(group, self.defaults)}
-        number = self._engine.add_group(group)
-        for a, name in zip(arrays, names):
-            self._engine.handle.add_param(number, a, name)
+        try:
+            self._engine.attach(group, arrays, names)
+        except Exception:
+            if self._params:  # without those of the group that the handle has taken
+                engine, shift = Engine(self._engine.profile, self._engine.context), 0
+                for g in self.param_groups:
+                    engine.attach(g, g["params"], self._names[shift:])
+                    shift += len(g["params"])
+                self._engine = self._engine.moved_to(engine, self._names)
+            raise
         self.param_groups.append(group)
         self._params += arrays
         self._names += names

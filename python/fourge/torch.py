@@ -208,7 +208,7 @@ class SOAP(soap.SoapSummary, torch.optim.Optimizer):
 
     def _start(self):
         self._engine = soap.Engine(self._profile, context(dict(self._context_options)))
-        self._params, self._pointers, self._names = [], [], []
+        self._params, self._pointers, self._names, self._shapes = [], [], [], []
 
     def _attach(self, group):
         """The parameters of a group into the handle."""
@@ -232,6 +232,7 @@ class SOAP(soap.SoapSummary, torch.optim.Optimizer):
             self._engine.handle.add_param(number, to_dlpack(p.detach()), name)
             self._params.append(p)
             self._names.append(name)
+            self._shapes.append(p.shape)
             self._pointers.append(p.data_ptr())
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -242,10 +243,16 @@ class SOAP(soap.SoapSummary, torch.optim.Optimizer):
             own = {k: v for k, v in param_group.items() if k not in theirs}
             param_group = {k: v for k, v in theirs.items() if k not in _ELSEWHERE} | soap.named(own, self._known)
         super().add_param_group(param_group)
+        before, names = self._engine, list(self._names)
         try:
             self._attach(self.param_groups[-1])
         except Exception:
             self.param_groups.pop()
+            if names:  # without those of the group that the handle has taken
+                self._start()
+                for group in self.param_groups:
+                    self._attach(group)
+                before.moved_to(self._engine, names)
             raise
 
     @property
@@ -259,11 +266,20 @@ class SOAP(soap.SoapSummary, torch.optim.Optimizer):
 
     def _moved(self):
         """Parameters lie elsewhere now (p.data was replaced): the same state over the new places."""
+        for p, name, shape in zip(self._params, self._names, self._shapes):
+            if p.shape != shape:
+                raise errors.BadArgument(f"{name} has shape {tuple(p.shape)} now, it had {tuple(shape)}, which its state has: give it the "
+                                         "old shape back, or make a new optimizer")
         state = self._engine.handle.save()
+        before = self._engine, self._params, self._pointers, self._names, self._shapes
         self._start()
-        for group in self.param_groups:
-            self._attach(group)
-        self._engine.handle.load(state, "state")
+        try:
+            for group in self.param_groups:
+                self._attach(group)
+            self._engine.handle.load(state, "state")
+        except Exception:
+            self._engine, self._params, self._pointers, self._names, self._shapes = before
+            raise
 
     def _step(self, closure=None):
         loss = None

@@ -349,6 +349,45 @@ class Soap(unittest.TestCase):
         with self.assertRaises(errors.Mismatch):
             soap.SOAP([w]).load_state_dict({"state": {0: {"step": 1}}, "param_groups": [{"params": [0]}]})
 
+    def test_a_refused_group_leaves_nothing(self):
+        """The step after it, and a group added after it, are those of an optimizer that has never seen it."""
+        w = weights(self.rng)[0]
+        beside, later = w.copy(), [np.ones((3, 3), np.float32) for _ in range(2)]
+        opts = soap.SOAP({"w": w}, lr=0.1), soap.SOAP({"w": beside}, lr=0.1)
+        first = gradients(self.rng, [w])
+        for opt in opts:
+            opt.step(first)
+        with self.assertRaisesRegex(errors.BadArgument, "y shares memory"):
+            opts[0].add_param_group({"params": [np.ones((2, 2), np.float32), w[:2]], "names": ["x", "y"]})
+        for opt, a in zip(opts, later):
+            opt.add_param_group({"params": [a], "names": ["later"], "lr": 0.2})
+        both = gradients(self.rng, [w, later[0]])
+        for opt in opts:
+            opt.step(both)
+        np.testing.assert_array_equal(w, beside)
+        np.testing.assert_array_equal(*later)
+
+    def test_frequencies_that_are_none(self):
+        for bad in (2.5, [], [(0, 1.5)], [3], "often", None):
+            with self.assertRaisesRegex(errors.BadArgument, "precondition_frequency is"):
+                soap.SOAP([np.ones((3, 3), np.float32)], precondition_frequency=bad)
+
+    def test_layouts_of_numbers(self):
+        """A parameter without axes, and a state that float32 does not hold."""
+        w = np.array(2.0, np.float32), np.array(2.0, np.float32)
+        opts = [soap.SOAP([a], lr=0.1) for a in w]
+        opts[0].step([np.float32(0.5).reshape(())])
+        w[1][...] = w[0]
+        state = opts[0].state_dict()
+        del state["fourge"]
+        opts[1].load_state_dict(state)
+        for opt in opts:
+            opt.step([np.float32(0.25).reshape(())])
+        self.assertEqual(*w)
+        state["state"][0]["exp_avg_sq"] = np.array(np.inf, np.float32)
+        with self.assertRaisesRegex(errors.Mismatch, "param.0 has an entry in exp_avg_sq"):
+            opts[1].load_state_dict(state)
+
     def test_states_that_have_no_place(self):
         """Moments without factors (Adam's), or with those of other axes: named, with the remedy, and nothing has changed."""
         w = self.rng.normal(size=(4, 3)).astype(np.float32)

@@ -374,6 +374,28 @@ class Torch(unittest.TestCase):
             p.data = p.data.clone()
         self.same(train(net, opts[0], 2), train(other, opts[1], 2))
 
+    def test_what_is_refused_leaves_the_optimizer(self):
+        """A group of which a parameter is refused, and p.data of another shape."""
+        a, b = (torch.nn.Parameter(torch.randn(s, s)) for s in (4, 3))
+        opt = SOAP([a], lr=0.1)
+        a.grad = torch.randn(4, 4)
+        opt.step()
+        with self.assertRaisesRegex(errors.BadArgument, "shares memory"):
+            opt.add_param_group({"params": [torch.nn.Parameter(torch.randn(3, 3)), torch.nn.Parameter(a.detach()[:2])]})
+        opt.add_param_group({"params": [b]})
+        opt.param_groups[1]["lr"] = 0.0
+        before, b.grad = b.detach().clone(), torch.randn(3, 3)
+        opt.step()
+        self.assertTrue(torch.equal(b, before))  # by the options of its own group
+        self.assertEqual([s["step"] for s in opt.state_dict()["state"].values()], [2, 1])
+        kept = a.data
+        a.data, a.grad = torch.randn(5, 4), None
+        with self.assertRaisesRegex(errors.BadArgument, r"param.0 has shape \(5, 4\) now, it had \(4, 4\)"):
+            opt.step()
+        a.data = kept.clone()
+        opt.step()
+        self.assertEqual([s["step"] for s in opt.state_dict()["state"].values()], [2, 2])
+
     def test_no_gradient_no_change_and_odd_shapes(self):
         shapes = [(), (0,), (5,), (2, 3, 4), (4, 3, 2, 2), (7, 1)]
         params = [torch.nn.Parameter(torch.ones(s)) for s in shapes]
