@@ -520,7 +520,8 @@ typedef struct {
                              that is less, so that neither side has more of the plan than the
                              other */
     double mass;          /* 0: all; else the mass carried, at most the smaller sum */
-    /** Infinite (default): the marginal holds; else its KL penalty, scaled cost units. */
+    /** Infinite (default): the marginal holds; else its KL penalty, scaled cost units, beside the
+     *  cost L(P / sum P): that of a plan of mass 1, whatever mass P has. */
     double rho_source, rho_target;
     frg_gw_reference reference; /* counting */
     double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <M, P> + 2 eps sum P (log
@@ -582,8 +583,8 @@ typedef struct {
     double energy;                /* E of the returned plan, caller's units */
     double energy_standard_error; /* 0: exact */
     double objective;             /* J of the returned plan, scaled units; NaN where E is an
-                                     estimate, the rank is bounded, or marginals are relaxed or
-                                     partial */
+                                     estimate, the rank is bounded, marginals are relaxed or
+                                     partial, or the unit changes by the step (scale batch_max) */
     double lower_bound;           /* of E; NaN where there is none */
     double epsilon_end;           /* of the last step, scaled units; 0 of the mode vertex */
     /** Steps on all points, those of several starts among them; passes of Sinkhorn's iteration, all

@@ -90,6 +90,19 @@ class Align(unittest.TestCase):
         r = gw.align(x, x, start=np.eye(10), **options).report
         self.assertEqual((r["reason"], r["verdict"]), ("converged_change", "no other start is lower"))
 
+    def test_verdict_in_the_unit_of_the_batch(self):
+        """Distances are divided by the largest of each step: what is said of the plan is the same in every unit, and J in none."""
+        x, y, _ = pair(30)
+        said = []
+        for unit in (1.0, 2.0**14, 2.0**27):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", errors.NotConverged)
+                r = gw.align(x * unit, y * unit, distance="euclidean", mode="sampled", scale="batch_max", max_iter=60, n_start=1).report
+            said.append((r["verdict"], r["reason"]))
+            self.assertTrue(np.isnan(r["objective"]))
+        self.assertEqual(said[0], said[1])
+        self.assertEqual(said[0], said[2])
+
     def test_energies_of_a_fused_alignment(self):
         """E is that of the plan in the units of the data in every mode, J what is minimised."""
         x, y, _ = pair(12)

@@ -501,7 +501,7 @@ static frg_status evaluate(frg_gw *s)
     r->energy_standard_error = 0;
     if (!known && n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
-        const bool objective = balanced && s->o.rank == 0;
+        const bool objective = balanced && s->o.rank == 0 && s->o.scale != FRG_GW_SCALE_BATCH_MAX;
         TRY(frgi_plan_sums_take(&s->level, objective, &sums));
         r->energy = frgi_energy_of(&sums, units[0], units[1]);
         r->objective = objective ? objective_of(s, &sums) : r->objective;

@@ -156,12 +156,18 @@ static double linearise(verdict *v)
     return ((1 - s->theta) * s->constant + cost_of_plan(v)) * v->p.square;
 }
 
+/** What costs are divided by in the steps of the run, caller's units: of scale batch_max, which
+ *  changes by the step, about the largest distances. */
+static double unit_of_costs(const frg_gw *g)
+{
+    return g->o.scale == FRG_GW_SCALE_BATCH_MAX ? (double)g->x.most * (double)g->y.most
+                                                : 1 / ((double)g->x.scale * (double)g->y.scale);
+}
+
 /** 2 epsilon in the units of the report's energies. */
 static double temperature(const verdict *v)
 {
-    const frg_gw *const g = v->g;
-    const double scales = (double)g->x.scale * (double)g->y.scale;
-    return 2 * g->level.epsilon / (v->p.s.theta > 0 ? 1 : scales);
+    return 2 * v->g->level.epsilon * (v->p.s.theta > 0 ? 1 : unit_of_costs(v->g));
 }
 
 /** 2 epsilon times the entropy of the dense plan. */
@@ -616,7 +622,7 @@ typedef struct {
 static plan_value value_of(const sampled *v, const frgi_level *l, double energy, double error)
 {
     const double theta = v->g->o.linear_weight,
-                 temperature = 2 * v->g->level.epsilon * v->units[0] * v->units[1];
+                 temperature = 2 * v->g->level.epsilon * (theta > 0 ? 1 : unit_of_costs(v->g));
     double linear;
     frgi_host_step_open(l->ctx, FRGI_HOST_VERDICT);
     const double entropy = frgi_plan_entropy(l, &linear);
@@ -718,7 +724,9 @@ static const char *left_out(const frg_gw *g)
 {
     return g->degenerate || g->o.max_iter == 0 ? "not compared: no steps were done"
            : g->o.rank > 0                     ? "not compared: the rank is bounded"
-                                               : NULL;
+           : g->o.scale == FRG_GW_SCALE_BATCH_MAX && g->o.linear_weight > 0
+               ? "not compared: the unit of costs changes by the step"
+               : NULL;
 }
 
 /** The mode vertex has raced its starts. */
