@@ -13,7 +13,7 @@
 #include "gw/gw_marginals.h"
 #include "transport/assign.h"
 
-#define FARTHEST (FRGI_ASSIGN_FAR / 1e3) /* of a cost */
+#define FARTHEST 1e27 /* of a cost */
 
 /** A problem of the points that have weight. */
 typedef struct {
@@ -59,7 +59,7 @@ static frg_status take_costs(problem *p)
             const double x = *real_at(&p->given, i, j);
             if (!(fabs(x) <= FARTHEST)) {
                 frgi_at(p->ctx, "cost, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
-                FAIL(p->ctx, E_DISTANCE, "an entry is %g", x);
+                FAIL(p->ctx, E_DISTANCE, "an entry is %g, beyond %g", x, FARTHEST);
             }
         }
     }

@@ -13,7 +13,9 @@
 #pragma GCC visibility push(hidden)
 
 enum { FRGI_ASSIGN_PAD = 16, FRGI_ASSIGN_NEAR = 32 };
-#define FRGI_ASSIGN_FAR 1e30 /* above all costs and duals */
+/* Above all costs and duals.  A dual of -2 FRGI_ASSIGN_FAR keeps its column above that, however
+ * costs are rounded beside it. */
+#define FRGI_ASSIGN_FAR 1e30
 
 enum { FRGI_ASSIGN_LIST = 64, FRGI_ASSIGN_BLOCK = 64 };       /* columns */
 enum { FRGI_ASSIGN_UNLISTED = -1, FRGI_ASSIGN_NO_LIST = -2 }; /* not yet; too many are as near */
@@ -104,7 +106,7 @@ struct frgi_assign {
     bool warm;             /* v is that of an assignment that was solved; false: begin anew */
     bool moved;            /* of this solve, where it is warm */
     int32_t *column, *row; /* column[i] of row i, row[j] of column j */
-    void *v;               /* ld: duals of columns; padding: -FRGI_ASSIGN_FAR */
+    void *v;               /* ld: duals of columns; padding: -2 FRGI_ASSIGN_FAR */
     void *paid;            /* ld: what the entries of the last assignment cost, by columns */
     void *open, *key,
         *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as

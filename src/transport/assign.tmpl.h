@@ -247,7 +247,7 @@ static void AN(augment)(frgi_assign *a, const frgi_costs *c, int64_t start)
         }
         a->scanned[scanned++] = (int32_t)j;
         less = ((const real *)c->at)[i * c->ld + j] - v[j] - least;
-        open[j] = -(real)FRGI_ASSIGN_FAR; /* neither chosen nor lowered again */
+        open[j] = -2 * (real)FRGI_ASSIGN_FAR; /* neither chosen nor lowered again */
         key[j] = (real)FRGI_ASSIGN_FAR;
         v[j] += least; /* less the length of the whole path, below */
     }
@@ -463,7 +463,7 @@ static void AN(augment_by_lists)(frgi_assign *a, const frgi_costs *c, int64_t st
         less = ((const real *)c->at)[i * c->ld + j] - v[j] - least;
         at[scanned] = least;
         a->scanned[scanned++] = (int32_t)j;
-        open[j] = -(real)FRGI_ASSIGN_FAR; /* neither chosen nor lowered again */
+        open[j] = -2 * (real)FRGI_ASSIGN_FAR; /* neither chosen nor lowered again */
         key[j] = (real)FRGI_ASSIGN_FAR;
         f.low[j / FRGI_ASSIGN_BLOCK] = AN(least_of_block)(key, a->ld, j / FRGI_ASSIGN_BLOCK);
     }
@@ -489,7 +489,7 @@ static int64_t AN(begin)(frgi_assign *a, const frgi_costs *c)
         AN(reduce_columns)(a, c);
     }
     for (int64_t j = a->n; j < a->ld; j++) {
-        v[j] = -(real)FRGI_ASSIGN_FAR;
+        v[j] = -2 * (real)FRGI_ASSIGN_FAR;
     }
     return AN(first_come)(a, c);
 }

@@ -271,7 +271,7 @@ static int64_t greedy_arcs(frgi_simplex *s, const frgi_costs *c)
     int64_t arcs = 0;
     first_duals(s, c, least);
     for (int64_t j = 0; j < s->ld; j++) {
-        put_v(s, j, j < s->m ? least[j] : -FRGI_ASSIGN_FAR);
+        put_v(s, j, j < s->m ? least[j] : -2 * FRGI_ASSIGN_FAR);
     }
     for (int64_t w = 0; w < s->nodes; w++) {
         s->node[w].flow = s->weight[w]; /* what is left */
@@ -286,7 +286,7 @@ static int64_t greedy_arcs(frgi_simplex *s, const frgi_costs *c)
             *has -= sent;
             *wants -= sent;
             if (*wants == 0) {
-                put_v(s, j, -FRGI_ASSIGN_FAR);
+                put_v(s, j, -2 * FRGI_ASSIGN_FAR);
             }
             s->size[arcs] = (int32_t)i;
             s->order[arcs++] = (int32_t)(s->n + j);
@@ -574,7 +574,7 @@ static bool least_tree(frgi_simplex *s, const frgi_costs *c)
     }
     set_duals(s, c);
     for (int64_t q = s->m; q < s->ld; q++) {
-        put_v(s, q, -FRGI_ASSIGN_FAR);
+        put_v(s, q, -2 * FRGI_ASSIGN_FAR);
     }
     look_at_rows(s, c);
     const double tol = floor_of(s);

@@ -1406,6 +1406,33 @@ static void exact_transport(void)
     frg_context_destroy(ctx);
 }
 
+/* Costs that are as large as what stands for "above all of them" has units of the last place: paths
+ * end, at the least cost of the same numbers near 1, scaled by a power of two. */
+static void large_costs(void)
+{
+    enum { N = 40 };
+    frg_context *ctx = test_context();
+    double cost[2][N * N], plan[N * N], weight[N];
+    for (int uneven = 0; uneven < 2; uneven++) {
+        frg_emd_report r[2];
+        for (int e = 0; e < N * N; e++)
+            cost[0][e] = test_uniform() - 0.5;
+        for (int i = 0; i < N; i++)
+            weight[i] = uneven ? 1 + (double)(i % 3) : 1;
+        for (int k = 0; k < 2; k++) {
+            for (int e = 0; e < N * N; e++)
+                cost[k][e] = ldexp(cost[0][e], k == 0 ? 0 : 60);
+            CHECK_OK(ctx, frg_emd(ctx, frg_matrix(cost[k], FRG_F64, N, N, N), weight, weight,
+                                  frg_matrix(plan, FRG_F64, N, N, N), NULL, NULL, &r[k]));
+            CHECK(r[k].optimal);
+        }
+        /* an optimum within the rounding of N sums of duals */
+        CHECK_SAYS(fabs(ldexp(r[1].cost, -60) - r[0].cost) <= 1e-12 * N, "%g beside %g",
+                   ldexp(r[1].cost, -60), r[0].cost);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* Of a run that is stopped an assignment is complete, and looks at no path any more; frg_emd leaves
  * its outputs alone. */
 static void stopped(void)
@@ -1506,6 +1533,7 @@ static void reported(void)
 
 static const test_case cases[] = {{"reported energies", reported},
                                   {"exact transport", exact_transport},
+                                  {"large costs", large_costs},
                                   {"stopped", stopped},
                                   {"assignments", assignments},
                                   {"moved costs", moved_costs},
