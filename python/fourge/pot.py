@@ -499,7 +499,8 @@ def sinkhorn_unbalanced2(a: Any, b: Any, M: Any, reg: float, reg_m: Any, method:
                          warmstart: Any = None, returnCost: str = "linear", numItermax: int = 1000, stopThr: float = 1e-6,
                          verbose: bool = False, log: bool = False, **options: Any) -> Any:
     """``ot.unbalanced.sinkhorn_unbalanced2``: <M, P> of :func:`sinkhorn_unbalanced`'s plan, or with ``returnCost="total"`` the whole
-    objective; its parameters; k values for b (m, k), linear ones."""
+    objective as it stands there, where POT leaves the masses of the divergences, -x + y, out; its parameters; k values for b (m, k),
+    linear ones."""
     _options.check(sinkhorn_unbalanced2, options)
     which = _choice(returnCost, "returnCost", ("linear", "total"))
     out, found = sinkhorn_unbalanced(a, b, M, reg, reg_m, method, reg_type, c, warmstart, numItermax, stopThr, verbose, True, **options)
