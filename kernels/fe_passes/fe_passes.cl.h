@@ -277,6 +277,11 @@ FUNCTION fe_column_seen fe_column_level_left(GLOBAL const real *v, GLOBAL real *
     return seen;
 }
 
+/** The same of a level with slopes (fe_slopes.cl.h). */
+FUNCTION fe_column_seen fe_slope_level_left(GLOBAL const real *v, GLOBAL real *effects,
+                                            GLOBAL const i32 *w, GLOBAL const i64 *at, i64 u, int k,
+                                            i32 pass, i32 add);
+
 KERNEL void fe_column_levels(ITEM GLOBAL real *v, GLOBAL real *effects, GLOBAL const i32 *w,
                              GLOBAL const i64 *at, i32 pass, i32 add)
 {
@@ -285,14 +290,18 @@ KERNEL void fe_column_levels(ITEM GLOBAL real *v, GLOBAL real *effects, GLOBAL c
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     const i64 first = GID0 * FD_SPREAD, last = least(first + FD_SPREAD, at[FD_U]);
     for (int k = l.lane; k < columns; k += l.width) {
-        const real shift = v[at[FC_BASE] + first * columns + k];
+        const real shift = pass == FC_RHS ? v[at[FC_BASE] + first * columns + k] : R(0);
         fe_column_seen all = fe_column_nothing(R(at[FD_U]));
         for (i64 u = first + l.place; u < last; u += l.per) {
-            if (pass != FC_RHS) {
-                all = fe_column_join(all, fe_column_level_left(v, effects, w, at, u, k, pass, add));
+            fe_column_seen one;
+            if (pass == FC_RHS) {
+                one = fe_column_level_mean(v, w, at, u, k, shift);
+            } else if (at[FD_ELIM_WIDTH]) {
+                one = fe_slope_level_left(v, effects, w, at, u, k, pass, add);
             } else {
-                all = fe_column_join(all, fe_column_level_mean(v, w, at, u, k, shift));
+                one = fe_column_level_left(v, effects, w, at, u, k, pass, add);
             }
+            all = fe_column_join(all, one);
         }
         all = fe_column_all(scratch, all, &l);
         GLOBAL real *const to = v + at[FC_OF_LEVELS] + 4 * GID0 * columns + k;

@@ -5,8 +5,9 @@
  *     y <- y - sum_j phi_j m_uj    m'_uj, the same sums of it
  *     r = y - sum_j phi_j m'_uj    g_uj, the same of r;   x <- r,   z = w r
  *
- *     fe_slope_rows     a round of these three, over row pieces; y lies in z's place
- *     fe_slope_levels   effects m + m', and the audit of g
+ *     fe_slope_rows   a round of these three, over row pieces; y lies in z's place
+ *
+ * and of the levels fe_column_levels has the effects m + m', and the audit of g.
  *
  * They are taken out twice because a mean may be many times what is left, all columns of a level at
  * once: for orthonormal ones twice is enough.
@@ -177,27 +178,4 @@ FUNCTION fe_column_seen fe_slope_level_left(GLOBAL const real *v, GLOBAL real *e
         }
     }
     return seen;
-}
-
-KERNEL void fe_slope_levels(ITEM GLOBAL real *v, GLOBAL real *effects, GLOBAL const i32 *w,
-                            GLOBAL const i64 *at, i32 pass, i32 add)
-{
-    LOCAL_MEM(real, scratch, FE_COLUMN_SEEN * GROUP_MOST);
-    const int columns = (int)at[FD_K];
-    const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
-    const i64 first = GID0 * FD_SPREAD, last = least(first + FD_SPREAD, at[FD_U]);
-    for (int k = l.lane; k < columns; k += l.width) {
-        fe_column_seen all = fe_column_nothing(R(at[FD_U]));
-        for (i64 u = first + l.place; u < last; u += l.per) {
-            all = fe_column_join(all, fe_slope_level_left(v, effects, w, at, u, k, pass, add));
-        }
-        all = fe_column_all(scratch, all, &l);
-        GLOBAL real *const to = v + at[FC_OF_LEVELS] + 4 * GID0 * columns + k;
-        if (l.place == 0) {
-            to[0] = all.a;
-            to[columns] = all.mean;
-            to[2 * columns] = all.worst;
-            to[3 * columns] = 0;
-        }
-    }
 }

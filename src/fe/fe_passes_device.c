@@ -178,8 +178,7 @@ frg_status frgi_fe_device_passes_put_rows(fe_device *d)
 static frgi_buffer range(const columns *c, int which, int64_t count)
 {
     const size_t size = sizeof(double);
-    return (frgi_buffer){c->v.handle, c->v.offset + (size_t)c->at[which] * size,
-                         (size_t)count * size};
+    return frgi_device_slice(c->v, (size_t)c->at[which] * size, (size_t)count * size);
 }
 
 frgi_buffer frgi_fe_device_passes_numbers(const fe_device *d, const int64_t **at)
@@ -315,7 +314,7 @@ static void pack(const fe_block *x, int64_t first, int64_t count, size_t size, c
 
 static frg_status copy_part(fe_device *d, size_t at, char *own, size_t bytes, bool back)
 {
-    const frgi_buffer part = {d->passes->raw.handle, d->passes->raw.offset + at, bytes};
+    const frgi_buffer part = frgi_device_slice(d->passes->raw, at, bytes);
     return back ? frgi_device_get(d->dev, own, part, bytes)
                 : frgi_device_put(d->dev, part, own, bytes);
 }
@@ -485,35 +484,27 @@ static frg_status set_part(fe_device *d, const fe_device_block *b, int k)
     return frgi_device_put(d->dev, c->places, c->at, sizeof c->at);
 }
 
-/** The eliminated levels' means taken out of the rows, and what is said of them; `add`: the effects
- *  are added to those that are there. */
-static frg_status launch_means(fe_device *d, int pass, bool add)
+/** Takes the eliminated levels' means out of the rows, or by a residual their orthonormal
+ *  columns. */
+static frg_status launch_rows(fe_device *d, int pass)
 {
     const columns *const c = d->passes;
     const int64_t rows = row_groups(c);
+    const int rounds = pass != FC_RHS && c->at[FD_ELIM_WIDTH] ? FC_ROUNDS : 0;
     const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places),
                    what = INT32(pass);
-    TRY(LAUNCH(d->dev, c->program, "fe_column_sums", rows, 1, d->group, v, w, places, what));
-    TRY(LAUNCH(d->dev, c->program, "fe_column_rows", rows, 1, d->group, v, w, places, what));
-    return LAUNCH(d->dev, c->program, "fe_column_levels", c->at[FD_SPREADS], 1, d->group, v,
-                  BUFFER(c->effects), w, places, what, INT32(add));
-}
-
-/** The same of their orthonormal columns, by a residual. */
-static frg_status launch_slopes(fe_device *d, int pass, bool add)
-{
-    const columns *const c = d->passes;
-    const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places),
-                   what = INT32(pass);
-    for (int round = 0; round < FC_ROUNDS; round++) {
-        TRY(LAUNCH(d->dev, c->program, "fe_slope_rows", row_groups(c), 1, d->group, v, w, places,
-                   what, INT32(round)));
+    for (int round = 0; round < rounds; round++) {
+        TRY(LAUNCH(d->dev, c->program, "fe_slope_rows", rows, 1, d->group, v, w, places, what,
+                   INT32(round)));
     }
-    return LAUNCH(d->dev, c->program, "fe_slope_levels", c->at[FD_SPREADS], 1, d->group, v,
-                  BUFFER(c->effects), w, places, what, INT32(add));
+    if (rounds > 0) {
+        return FRG_OK;
+    }
+    TRY(LAUNCH(d->dev, c->program, "fe_column_sums", rows, 1, d->group, v, w, places, what));
+    return LAUNCH(d->dev, c->program, "fe_column_rows", rows, 1, d->group, v, w, places, what);
 }
 
-/** The kernels of a pass. */
+/** The kernels of a pass; `add`: the eliminated levels' effects are added to those that are there. */
 static frg_status launch_pass(fe_device *d, int pass, bool add)
 {
     const columns *const c = d->passes;
@@ -521,8 +512,9 @@ static frg_status launch_pass(fe_device *d, int pass, bool add)
     const int64_t sums =
         (at[FD_SHORT] + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP + at[FD_PIECES] - at[FD_SHORT];
     const frgi_arg v = BUFFER(c->v), w = BUFFER(d->rows.w), places = BUFFER(c->places);
-    TRY(pass != FC_RHS && at[FD_ELIM_WIDTH] ? launch_slopes(d, pass, add)
-                                            : launch_means(d, pass, add));
+    TRY(launch_rows(d, pass));
+    TRY(LAUNCH(d->dev, c->program, "fe_column_levels", at[FD_SPREADS], 1, d->group, v,
+               BUFFER(c->effects), w, places, INT32(pass), INT32(add)));
     TRY(LAUNCH(d->dev, c->program, "fe_pieces", sums, 1, d->group, v, v, w, BUFFER(c->counts),
                places, INT32(0)));
     TRY(LAUNCH(d->dev, c->program, "fe_column_unknowns", at[FD_UPDATES], 1, d->group, v, w,
