@@ -268,7 +268,7 @@ static void layout(fe_device *d)
 
 static frgi_buffer part(frgi_buffer b, int64_t at, int64_t count, size_t size)
 {
-    return (frgi_buffer){b.handle, b.offset + (size_t)at * size, (size_t)count * size};
+    return frgi_device_slice(b, (size_t)at * size, (size_t)count * size);
 }
 
 frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, int64_t count)
@@ -322,7 +322,7 @@ frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x, 
 frg_status frgi_fe_device_get_counts(fe_device *d, int slot, int32_t *count)
 {
     const size_t bytes = (size_t)(FDC_COUNT * d->columns) * sizeof *count;
-    const frgi_buffer of = {d->counts.handle, d->counts.offset + (size_t)slot * bytes, bytes};
+    const frgi_buffer of = frgi_device_slice(d->counts, (size_t)slot * bytes, bytes);
     return frgi_device_get(d->dev, count, of, bytes);
 }
 

@@ -13,14 +13,9 @@ static int64_t caller_row(const fe_rows *g, int64_t i)
     return g->order ? g->order[i] : i;
 }
 
-static void count_pass(const fe_row_lsmr *f)
-{
-    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
-}
-
 static frg_status load(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
-    count_pass(f);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     const fe_rows *g = f->basis.g;
 #pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < g->n; i++) {
@@ -34,7 +29,7 @@ static frg_status load(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_
 
 static frg_status store(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
-    count_pass(f);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     const fe_rows *g = f->basis.g;
     void *base = frgi_array_base(a);
 #pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
@@ -54,7 +49,7 @@ static frg_status store(fe_row_lsmr *f, const frg_array *a, int64_t first, int64
 
 static frg_status moments(fe_row_lsmr *f, int64_t k, double *norm2, double *square)
 {
-    count_pass(f);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     frgi_basis_moments(&f->work, k, f->z, norm2, square);
     return FRG_OK;
 }
@@ -68,7 +63,7 @@ static frg_status end(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t
 
 static frg_status take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *effect)
 {
-    count_pass(f);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     const double *const c = how != FE_PROJECTED && f->basis.n_reduced > 0 ? f->c : NULL;
     memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);
     frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
@@ -78,7 +73,7 @@ static frg_status take_out(fe_row_lsmr *f, int64_t k, fe_taken_out how, double *
 
 static frg_status zero(fe_row_lsmr *f, int64_t k, const bool columns[])
 {
-    count_pass(f);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     for (int64_t i = 0; i < f->basis.g->n; i++) {
         for (int64_t c = 0; c < k; c++) {
             f->z[i * k + c] = columns[c] ? 0 : f->z[i * k + c];
@@ -123,7 +118,7 @@ fe_row_audit frgi_fe_row_lsmr_audit(const fe_basis *b, const fe_basis_audit *u, 
 
 static frg_status audit(fe_row_lsmr *f, int64_t k, fe_row_audit out[])
 {
-    count_pass(f);
+    frgi_host_step(f->work.stops, FRGI_HOST_LSMR_ROWS);
     fe_basis_audit eliminated;
     frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
