@@ -8,8 +8,6 @@
 #include "formula/keys.h"
 #include "formula/program.h"
 
-static const double EXACT = 9007199254740992; /* 2^53: doubles are whole numbers apart */
-
 /** 15 significant digits, as R prints levels; the point whatever the locale. */
 frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row, const char *before,
                            frgi_text *out)
@@ -32,12 +30,23 @@ frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row, c
     return frgi_text_printf(ctx, out, "%s%s", before, text);
 }
 
+/** What a level is looked for by: `whole` among integers, else `value`. */
+typedef struct {
+    double value;
+    int64_t whole;
+} number;
+
+static bool is_below(const frgi_levels *l, int32_t code, number x)
+{
+    return l->whole ? l->whole[code] < x.whole : l->values[code] < x.value;
+}
+
 static bool goes_before(const frgi_levels *l, int32_t a, int32_t b)
 {
     if (l->by_text) {
         return strcmp(frgi_names_text(&l->text, a), frgi_names_text(&l->text, b)) < 0;
     }
-    return l->whole ? l->whole[a] < l->whole[b] : l->values[a] < l->values[b];
+    return is_below(l, a, (number){l->values[b], l->whole ? l->whole[b] : 0});
 }
 
 /** Merge sort, bottom up. */
@@ -121,36 +130,31 @@ void frgi_levels_destroy(frgi_levels *l, frg_context *ctx)
     frgi_names_free(&l->text, ctx);
 }
 
-/** The code of a whole number, -1 where there is none. */
-static int32_t find_whole(const frgi_levels *l, int64_t value)
+static bool is_equal(const frgi_levels *l, int32_t code, number x)
+{
+    return l->whole ? l->whole[code] == x.whole : l->values[code] == x.value;
+}
+
+/** The code of a number, -1 where there is none. */
+static int32_t find(const frgi_levels *l, number x)
 {
     int32_t low = 0, high = l->n;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
-        if (l->whole[l->sorted[middle]] < value) {
+        if (is_below(l, l->sorted[middle], x)) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < l->n && l->whole[l->sorted[low]] == value ? l->sorted[low] : -1;
+    return low < l->n && is_equal(l, l->sorted[low], x) ? l->sorted[low] : -1;
 }
 
 int32_t frgi_levels_find(const frgi_levels *l, double value)
 {
-    if (l->whole) {
-        return fabs(value) <= EXACT && trunc(value) == value ? find_whole(l, (int64_t)value) : -1;
-    }
-    int32_t low = 0, high = l->n;
-    while (low < high) {
-        const int32_t middle = low + (high - low) / 2;
-        if (l->values[l->sorted[middle]] < value) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < l->n && l->values[l->sorted[low]] == value ? l->sorted[low] : -1;
+    /* a double beyond 2^53 may stand for several */
+    const bool whole = fabs(value) <= 0x1p53 && trunc(value) == value;
+    return l->whole && !whole ? -1 : find(l, (number){value, whole ? (int64_t)value : 0});
 }
 
 static frg_status match_labels(const frgi_levels *l, frg_context *ctx, const frg_column *c,
@@ -192,9 +196,9 @@ frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx, const frg_c
     for (int64_t i = 0; i < c->n; i++) {
         double value;
         frgi_column_block(c, NULL, i, 1, &value);
-        out[i] = isnan(value)                         ? FRGI_LEVEL_MISSING
-                 : l->whole && c->kind == FRG_INTEGER ? find_whole(l, c->integers[i])
-                                                      : frgi_levels_find(l, value);
+        out[i] = isnan(value)             ? FRGI_LEVEL_MISSING
+                 : c->kind == FRG_INTEGER ? find(l, (number){value, c->integers[i]})
+                                          : frgi_levels_find(l, value);
     }
     return FRG_OK;
 }
