@@ -249,16 +249,16 @@ FUNCTION int sinkhorn_translate(const sinkhorn *s, sinkhorn_state *st, const sin
     const real sum_a = par[SKP_SUM_A], sum_b = par[SKP_SUM_B], tau_a = par[SKP_TAU_A];
     const real from_a = st->of[SKS_FROM_A], from_b = st->of[SKS_FROM_B];
     const real rest_a = of->penalty_a / sum_a, rest_b = of->penalty_b / sum_b;
-    const int told = of->top_a - from_a < R(60) && of->top_b - from_b < R(60) &&
-                     R(1) + rest_a > R(1e-5) && R(1) + rest_b > R(1e-5);
-    const real of_a = told ? from_a + LOG1P(rest_a) : of->top_a;
-    const real of_b = told ? from_b + LOG1P(rest_b) : of->top_b;
+    const int in_range = of->top_a - from_a < R(60) && of->top_b - from_b < R(60) &&
+                         R(1) + rest_a > R(1e-5) && R(1) + rest_b > R(1e-5);
+    const real of_a = in_range ? from_a + LOG1P(rest_a) : of->top_a;
+    const real of_b = in_range ? from_b + LOG1P(rest_b) : of->top_b;
     const real shift = -par[SKP_UNIT] * (LOG(sum_a / sum_b) + (of_a - of_b));
     st->of[SKS_SHIFT] = shift;
     st->of[SKS_FROM_A] = sinkhorn_reference(of_a + par[SKP_RATE_A] * tau_a * shift);
     st->of[SKS_FROM_B] =
         sinkhorn_reference(of_b - par[SKP_RATE_B] * tau_a * par[SKP_TAU_B] * shift);
-    return told;
+    return in_range;
 }
 
 /** The state behind the pass before; every item of every group has the same. */

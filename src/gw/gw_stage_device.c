@@ -141,7 +141,7 @@ frg_status frgi_stage_set(const frgi_stage_place *p, frgi_stage *g, const frgi_t
     /* relaxed potentials are rounded anew in each pass, those of floats by a share of their size:
      * F, G, and both beside their exponents, each by up to 2^-25 of it */
     const double size = k * fmax(fabs(of->low), fabs(of->low + 65535 * of->step));
-    const double far = relaxed && g->real == sizeof(float) ? 0x1p-23 * size : 0;
+    const double rounding = relaxed && g->real == sizeof(float) ? 0x1p-23 * size : 0;
     const double par[SKP_COUNT] = {
         [SKP_K] = k,
         [SKP_TOL] = of->tol,
@@ -159,7 +159,7 @@ frg_status frgi_stage_set(const frgi_stage_place *p, frgi_stage *g, const frgi_t
         [SKP_SUM_B] = frgi_transport_sum(t->s.to.b, t->s.m),
         [SKP_DUMMY_A] = t->s.dummy.a,
         [SKP_DUMMY_B] = t->s.dummy.b,
-        [SKP_NOISE] = frgi_stage_noise(g, t->s.n) + far,
+        [SKP_NOISE] = frgi_stage_noise(g, t->s.n) + rounding,
         [SKP_NOISE_OF_REACH] = g->real == sizeof(float) ? 0 : 0.5 * 0x1p-53};
     g->place[SK_ACCELERATE] = t->accelerate;
     g->place[SK_RELAXED] = relaxed;
