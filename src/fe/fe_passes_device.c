@@ -504,7 +504,7 @@ static frg_status launch_rows(fe_device *d, int pass)
     return LAUNCH(d->dev, c->program, "fe_column_rows", rows, 1, d->group, v, w, places, what);
 }
 
-/** The kernels of a pass; `add`: the eliminated levels' effects are added to those that are there. */
+/** The kernels of a pass; `add`: effects of eliminated levels are added to those that are there. */
 static frg_status launch_pass(fe_device *d, int pass, bool add)
 {
     const columns *const c = d->passes;
